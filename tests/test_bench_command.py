@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto import core
 from custom_pypto_cli import child, main
 from custom_pypto_cli.child import Outcome
+from custom_pypto_testing import measured_call
 from custom_pypto_testing.measured_call import measure_call
+from custom_pypto_testing.subject import Subject
 
 MEASURED = {
     "op": "add_custom",
@@ -58,11 +61,56 @@ def test_times_a_sample_against_reference_and_peak() -> None:
 
 def test_work_of_an_op_with_flops_has_a_least_time() -> None:
     op = "npu_mla_prolog"
-    found = measure_call("sparse_attention", op, "small", seconds=0)
+    found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
     assert found["flops"] > 0
     assert found["at_peak"] > 0
-    # The reference is no definition of one line.
     assert "compiled" not in found["times"]
+
+
+def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[Any] = []
+    monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function) or function)
+    found = measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
+    assert "compiled" in found["times"]
+    assert compiled == [core.reference("npu_advance_step_flashattn").function]
+
+
+def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for count in ("count_flops", "count_bytes"):
+        monkeypatch.setattr(measured_call, count, lambda op, given: None)
+    op = "npu_mla_prolog"
+    found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
+    [case] = [
+        each
+        for each in Subject.of_plugin("sparse_attention").op_on(op, "cpu").cases
+        if each.sample.name == "small"
+    ]
+    tensors = [*case.call().tensors.values()]
+    x, weight = tensors[:2]
+    # More than the first of its products.
+    assert found["flops"] > 2 * x.numel() * weight.shape[1]
+    assert found["bytes"] > sum(each.nbytes for each in tensors)
+    assert found["at_peak"] > 0
+
+
+def test_a_reference_that_takes_long_to_compile_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    call, compiles = child.call, []
+    slow = Outcome(failure="did not end within 60 s", timed_out=True)
+
+    def one(function: Any, *given: Any, **options: Any) -> Outcome:
+        if function.__name__ != "measure":
+            return call(function, *given, **options)
+        compiles.append(given[-1])
+        return slow if given[-1] else measured("float32")
+
+    monkeypatch.setattr(child, "call", one)
+    lines = run(capsys, "add_custom_backward", "--sample", "float").splitlines()
+    assert len(lines) == 1 + len(compiles) - 1
+    assert compiles == [True, False, *([False] * (len(compiles) - 2))]
 
 
 def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:

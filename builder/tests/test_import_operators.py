@@ -27,7 +27,7 @@ def read(tmp_path: Path) -> Import:
             paths[option] = tuple(tmp_path / f"{option}{i}" for i in range(len(files)))
             for path, text in zip(paths[option], files, strict=True):
                 path.write_text(text, encoding="utf-8")
-        return read_files.read(Sources(**paths))
+        return read_files.read(Sources(**paths)).ops
 
     return read
 
@@ -257,8 +257,12 @@ def test_a_shape_that_follows_an_input_that_may_be_missing_is_a_decision(read: I
         ('this->MC2().HcclGroup("group");', 'this->MC2().HcclGroup("group")'),
         ("for (auto each : all) { Add(each); }", "for (auto each : all)"),
         (
-            'this->Attr("a").AttrType(OPTIONAL).Int(ge::DT_INT8);',
-            "ge::DT_INT8, which is no literal",
+            'this->Attr("a").AttrType(OPTIONAL).Int(UINT64_MAX);',
+            "UINT64_MAX, which no schema can have",
+        ),
+        (
+            'this->Attr("a").AttrType(OPTIONAL).Int(Limit());',
+            "Limit(), which no schema can have",
         ),
         ('this->Attr("a").AttrType(OPTIONAL).Int();', "is not REQUIRED, and has no default"),
         (tensor('Output("o")', "FLOAT", "DYNAMIC"), "output o is DYNAMIC"),
@@ -392,18 +396,97 @@ custom:
     [
         ({"aclnn": "int x;"}, "aclnn0 declares no kernel; --aclnn takes a header with"),
         ({"reg_op": "int x;"}, "reg_op0 has no operator; --reg-op takes files with"),
-        ({"reg_op": [ADD_CUSTOM, ADD_CUSTOM]}, "reg_op1:17: AddCustom stands at reg_op0:17 too"),
-        (
-            {"aclnn": [ADD_CUSTOM_HEADER, ADD_CUSTOM_HEADER.replace("*y", "*k")]},
-            "aclnn1:4: aclnnAddCustom has other parameters than at aclnn0:4",
-        ),
     ],
 )
-def test_files_that_say_nothing_or_two_things_are_errors(
+def test_nothing_but_files_that_say_nothing_is_an_error(
     read: Import, texts: dict[str, str], message: str
 ) -> None:
     with pytest.raises(ImportingError, match=message):
         read(**texts)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [
+        ({"reg_op": [ADD_CUSTOM, ADD_CUSTOM]}, "AddCustom stands at reg_op1:17 too; give one"),
+        (
+            {
+                "reg_op": ADD_CUSTOM,
+                "aclnn": [ADD_CUSTOM_HEADER, ADD_CUSTOM_HEADER.replace("*y", "*k")],
+            },
+            "aclnnAddCustom has other parameters than at aclnn0:4; give the header",
+        ),
+    ],
+)
+def test_what_files_say_twice_and_differently_is_a_decision(
+    read: Import, texts: dict[str, str], problem: str
+) -> None:
+    [op] = read(**texts)
+    assert any(each.text.startswith(problem) for each in op.decisions)
+
+
+def test_unsuitable_files_are_skipped_and_listed(tmp_path: Path) -> None:
+    texts = {
+        "add_custom.cpp": ADD_CUSTOM,
+        "aclnn_add_custom.h": ADD_CUSTOM_HEADER,
+        "tiling.cpp": "int x;",
+        "aclnn_utils.h": "int x;",
+        "list.yaml": "a: b",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "binary.cpp").write_bytes(b"\xff\xfe")
+    paths = {name: tmp_path / name for name in (*texts, "binary.cpp", "missing.cpp")}
+    found = read_files.read(
+        Sources(
+            aclnn=(paths["aclnn_utils.h"], paths["aclnn_add_custom.h"]),
+            reg_op=tuple(path for name, path in paths.items() if path.suffix == ".cpp"),
+            op_plugin=(paths["list.yaml"],),
+        )
+    )
+    assert [op.is_complete for op in found.ops] == [True]
+    assert [
+        [name for name in paths if name in reason and not name.startswith("aclnn_add")]
+        for reason in found.skipped
+    ] == [["aclnn_utils.h"], ["tiling.cpp"], ["binary.cpp"], ["missing.cpp"], ["list.yaml"]]
+
+
+@pytest.mark.parametrize(
+    ("value", "read_as"),
+    [
+        ("Int(INT64_MAX)", "int a=9223372036854775807"),
+        ("Int(-INT64_MAX)", "int a=-9223372036854775807"),
+        ("Int(INT64_MIN)", "int a=-9223372036854775808"),
+        ("Int(INT32_MAX)", "int a=2147483647"),
+        ("Int(UINT8_MAX)", "int a=255"),
+        ("Int(std::numeric_limits<int64_t>::max())", "int a=9223372036854775807"),
+        ("Int(std::numeric_limits<std::int16_t>::lowest())", "int a=-32768"),
+        ("Int(numeric_limits < uint32_t > :: min ( ))", "int a=0"),
+        ("Float(FLT_MAX)", "float a=3.4028234663852886e+38"),
+        ("Float(-FLT_MAX)", "float a=-3.4028234663852886e+38"),
+        ("Float(std::numeric_limits<float>::lowest())", "float a=-3.4028234663852886e+38"),
+        ("Float(std::numeric_limits<double>::epsilon())", "float a=2.220446049250313e-16"),
+        ("Float(FLT_MIN)", "float a=1.1754943508222875e-38"),
+        ("Int(ge::DT_INT8)", "int a=2"),
+        ("Int(ge::DataType::DT_FLOAT8_E4M3FN)", "int a=36"),
+        ("Int(DT_FLOAT)", "int a=0"),
+        ("ListInt({ge::DT_BF16, INT32_MIN})", "int[] a=[27, -2147483648]"),
+        ("Int(LARGEST)", "int a=9223372036854775807"),
+    ],
+)
+def test_a_name_of_a_limit_or_a_dtype_is_the_number_that_it_stands_for(
+    read: Import, value: str, read_as: str
+) -> None:
+    constant = "constexpr int64_t LARGEST = INT64_MAX;\n"
+    [op] = read(reg_op=constant + op_def(f'this->Attr("a").AttrType(OPTIONAL).{value};'))
+    assert op.schema == f"mix(*, {read_as}) -> ()"
+    assert Subject.SCHEMA not in [each for _, each in subjects(op)]
+
+
+def test_an_operator_with_more_than_an_op_can_have_is_a_decision(read: Import) -> None:
+    body = "".join(tensor(f'Input("x{i}")', "FLOAT") for i in range(65))
+    [op] = read(reg_op=op_def(body))
+    assert "65 inputs and attributes, 0 outputs: an op has at most 64" in op.decisions[0].text
 
 
 def test_of_two_ops_with_one_name_only_the_first_is_complete(read: Import) -> None:

@@ -11,7 +11,7 @@ from cpp_library import compile_command
 from custom_pypto_build import ops_header
 from custom_pypto_build.importing import ops_toml, read_files, write_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
-from custom_pypto_build.importing.read_files import Sources
+from custom_pypto_build.importing.read_files import Imported, Sources
 from custom_pypto_contract import ops_file
 
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
@@ -73,7 +73,7 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
 
 
 def test_the_page_shows_what_is_written(sources: Sources) -> None:
-    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op))
+    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op)).ops
     _, _, written = ops_toml.text([add_custom], []).partition("\n[add_custom]\n")
     assert f"```toml\n[add_custom]\n{written}```\n" in PAGE.read_text(encoding="utf-8")
 
@@ -129,12 +129,27 @@ def test_any_text_of_a_source_leaves_the_file_valid_and_printable(
     named = ImportedOp(text, Place("f", 3), f"{text}() -> ()", tensors={text: {text: text}})
     named.decide(Place("f", 3), Subject.KEY, text)
     ops = [ops_toml.check(op) for op in (whole, odd, named)]
-    [path, *_] = write_files.write(ops, [text], tmp_path)
+    [path, *_] = write_files.write(Imported(ops), [text], tmp_path)
     written = path.read_text(encoding="utf-8")
     assert "\n[whole]\n" in written
     assert "\n[evil]" not in written
     assert all(line.isprintable() for line in written.split("\n"))
     assert ops_file.read(path).ops[0].schema.name == "whole"
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_more_dots_than_a_line_can_have_leave_the_file_valid(
+    tmp_path: Path, is_complete: bool
+) -> None:
+    whole = ImportedOp("whole", Place("f", 1), "whole(Tensor(a!) x) -> ()", {"x": {}})
+    dotted = ImportedOp("dotted", Place("f", 2), f"dotted(str x='{'.' * 1000}') -> ()")
+    if not is_complete:
+        dotted.decide(Place("f", 2), Subject.KEY, "." * 1000)
+    ops = [ops_toml.check(op) for op in (whole, dotted)]
+    assert [op.is_complete for op in ops] == [True, False]
+    [path, *_] = write_files.write(Imported(ops), ["f"], tmp_path)
+    assert [op.schema.name for op in ops_file.read(path).ops] == ["whole"]
+    assert path.read_text(encoding="utf-8").count(".") > 1000
 
 
 def test_a_contract_that_says_something_impossible_is_a_decision() -> None:

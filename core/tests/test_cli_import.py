@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_cli import main
+from custom_pypto_contract.__main__ import main as contract_main
 
 HEADER = (
     "// this file was generated automatically\n"
@@ -53,9 +54,31 @@ def test_writes_the_files_and_says_what_is_open(
     ]
 
 
-def test_the_status_is_1_where_no_op_is_complete(header: Path, tmp_path: Path) -> None:
+def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     header.write_text(HEADER.replace("generated", "written"), encoding="utf-8")
     assert main(["import", "--aclnn", str(header), "--output", str(tmp_path / "plugin")]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("ops.toml has no complete op: `python -m custom_pypto_contract` and a")
+    refusal = contract_main([str(tmp_path / "plugin" / "ops.toml")])
+    assert refusal == "error: ops.toml: there is no op in it; begin one with [my_op]"
+
+
+def test_unsuitable_files_are_listed_and_the_others_are_imported(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.h").touch()
+    folder = tmp_path / "plugin"
+    files = [str(tmp_path / "empty.h"), str(header), str(tmp_path / "missing.h")]
+    assert main(["import", "--aclnn", *files, "--output", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    skipped = [line for line in lines if line.startswith("skipped: ")]
+    assert [
+        f"{name}.h" in line for name, line in zip(("empty", "missing"), skipped, strict=True)
+    ] == [True] * 2
+    assert (folder / "decisions.txt").read_text(encoding="utf-8").splitlines() == skipped
+    assert contract_main([str(folder / "ops.toml")]) is None
 
 
 @pytest.mark.parametrize(

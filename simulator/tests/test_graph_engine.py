@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from script import PRELUDE, Run
+from custom_pypto_simulator_build import build_kernels
+from script import PRELUDE, Run, write_kernels
 
 # Ops that launch simulated aclnn kernels, defined in Python.
 OPS = (
@@ -135,13 +136,31 @@ def test_an_argument_in_a_private_format_is_seen_as_its_matrix(run: Run) -> None
     """)
 
 
-def test_an_operator_that_is_not_emulated_fails_by_name(run: Run) -> None:
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_the_error_of_an_operator_that_is_not_emulated_names_it(run: Run, dynamic: bool) -> None:
+    run(f"""
+        compiled = torch.compile(torch.erfinv, backend=backend(), dynamic={dynamic})
+        with raises("operator 'Erfinv' is not emulated, and no simulated kernel aclnnErfinv was"):
+            compiled(torch.zeros(3, device="npu"))
+    """)
+
+
+def test_a_simulated_kernel_replaces_an_operator_of_the_engine(run: Run, tmp_path: Path) -> None:
+    write_kernels(
+        tmp_path,
+        """
+#include <custom_pypto_simulator/aclnn.h>
+CUSTOM_PYPTO_SIM_ACLNN(aclnnNeg, at::Tensor x, at::Tensor& y) { y.fill_(x.numel()); }
+""",
+    )
+    opp = build_kernels([tmp_path], tmp_path / "opp")["mine"]
     run(
         """
-        compiled = torch.compile(torch.erfinv, backend=backend(), fullgraph=True, dynamic=False)
-        compiled(torch.zeros(3, device="npu")).cpu()
+        compiled = torch.compile(torch.neg, backend=backend(), fullgraph=True, dynamic=False)
+        assert compiled(torch.ones(3, device="npu")).cpu().tolist() == [3, 3, 3]
+        assert torch.ones(3, device="npu").neg().cpu().tolist() == [3, 3, 3]
     """,
-        fails="operator 'Erfinv' is not emulated",
+        ASCEND_CUSTOM_OPP_PATH=opp,
     )
 
 
@@ -158,6 +177,36 @@ print(compiled(torch.arange(4.0).npu(), torch.ones(4).npu()).cpu().tolist())
 
 def convert_by(body: str) -> str:
     return CONVERTED.replace("BODY", textwrap.indent(textwrap.dedent(body), "    "))
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (
+            """"RmsNorm", inputs={"x": self, "gamma": other}, outputs=["y", "rstd"],
+            attrs={"epsilon": attr.Float(0.5)}""",
+            "[0.5, 0.5, 0.5, 0.5]",
+        ),
+        (
+            """"LayerNormV4", outputs=["y", "mean", "rstd"], inputs={"x": self,
+            "normalized_shape": ge.Const([4]), "gamma": other, "beta": other}""",
+            str([0.8944236636161804] * 4),
+        ),
+        (
+            """"Sort", inputs={"x": self}, outputs=["y1", "y2"],
+            attrs={"descending": attr.Bool(True)}""",
+            "[3.0, 2.0, 1.0, 0.0]",
+        ),
+    ],
+    ids=["RmsNorm", "LayerNormV4", "Sort"],
+)
+def test_an_operator_has_its_further_outputs(run: Run, node: str, expected: str) -> None:
+    body = f"""
+        last = ge.custom_op({textwrap.dedent(node)})[-1]
+        wide = ge.Cast(last, dst_type=0)
+        return ge.custom_op("Mul", inputs={{"x1": wide, "x2": other}}, outputs=["y"])
+    """
+    run(convert_by(body), prints=expected)
 
 
 def test_a_node_that_no_output_needs_does_not_run(run: Run) -> None:

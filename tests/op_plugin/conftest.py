@@ -36,6 +36,6 @@ def _complete(config: pytest.Config) -> list[ImportedOp]:
         file = config.getoption(_OPTION)
         if file is None:
             raise pytest.UsageError(f"name a file by {_OPTION}")
-        ops = read_files.read(Sources(op_plugin=(file,)))
+        ops = read_files.read(Sources(op_plugin=(file,))).ops
         config.stash[_OPS] = [op for op in ops if op.is_complete]
     return config.stash[_OPS]

@@ -19,6 +19,8 @@ _PARAMETER = re.compile(r"(?P<type>.*?[\s*&])(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 _TYPE_WORDS = frozenset({"const", "unsigned", "signed", "long", "short", "int", "char", "double"})
 _OWN = ("uint64_t *", "aclOpExecutor **")
 """The types of the parameters that every such function ends with."""
+_MOST_PARAMETERS = 256
+"""As many as the C++ standard has every compiler take."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,20 @@ def parse(text: str) -> list[Declaration]:
     One that is declared twice is there twice: which counts, the preprocessor decides.
     """
     text = cpp_text.blank_comments(text)
-    lines = cpp_text.Lines(text)
+    lines, brackets = cpp_text.Lines(text), cpp_text.Brackets(text)
     found = []
+    at = 0
     for match in _FUNCTION.finditer(text):
-        end = cpp_text.find_end(text, match.end())
+        end = brackets.end_of(match.end())
         before = text[max(0, match.start() - 80) : match.start()]
-        if end is None or _RETURN_TYPE.search(before) is None:
+        # No declaration stands in the parameters of another.
+        if end is None or match.start() < at or _RETURN_TYPE.search(before) is None:
             continue
-        inner = text[match.end() + 1 : end - 1]
-        parameters = tuple(map(_parameter, cpp_text.split(inner)))
-        found.append(Declaration(match["name"], parameters, lines.number_at(match.start())))
+        at = end
+        parts = list(cpp_text.split(text[match.end() + 1 : end - 1]))
+        if len(parts) <= _MOST_PARAMETERS:
+            parameters = tuple(map(_parameter, parts))
+            found.append(Declaration(match["name"], parameters, lines.number_at(match.start())))
     return found
 
 

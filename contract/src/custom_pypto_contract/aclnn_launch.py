@@ -26,7 +26,8 @@ _TAKEN_BY = {
 }
 _NAMED = re.compile(r"(?:\w+\.)?(?!(?:true|false)$)([A-Za-z_]\w*)")
 """An expression that has a name: `a.query`, `out.result` or `query`."""
-_SUFFIX = re.compile(r"(?:Optional|Ref|Out)$")
+_SUFFIX = re.compile(r"(?:Optional|Ref|Out)\Z")
+_MOST_SUFFIXES = 4
 
 # How much two arguments in one line of an alignment are worth; without a partner, nothing.
 _SAME_NAME, _SAME_TYPE, _NEITHER = 7, 3, 1
@@ -66,12 +67,11 @@ def find_name(parameter: str, by_plain_name: Mapping[str, str]) -> str | None:
 
     `by_plain_name` maps names as `plain` gives them.
     """
-    while plain(parameter) not in by_plain_name:
-        shorter = _SUFFIX.sub("", parameter)
-        if shorter == parameter:
-            return None
-        parameter = shorter
-    return by_plain_name[plain(parameter)]
+    for _ in range(_MOST_SUFFIXES + 1):
+        if (name := plain(parameter)) in by_plain_name:
+            return by_plain_name[name]
+        parameter = _SUFFIX.sub("", parameter)
+    return None
 
 
 def plain(name: str) -> str:

@@ -1,14 +1,20 @@
-"""The parts of C and C++ text, for readers of declarations: comments, brackets, commas."""
+"""The parts of C and C++ text, for readers of declarations: comments, brackets, commas.
+
+Each function looks at a character a bounded number of times, however the text is broken.
+"""
 
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 
-_STRING = r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\''
+# A backslash outside quotes takes the next character along, as it does inside: so each line is
+# searched at most twice for the end of a quote that has none.
+_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|\\.'
 _IGNORED = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
-_TOKEN = re.compile(rf"{_STRING}|[()\[\]{{}},]", re.DOTALL)
+_TOKEN = re.compile(rf"{_STRING}|[()\[\]{{}}]", re.DOTALL)
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -33,28 +39,32 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
 
-def find_end(text: str, start: int) -> int | None:
-    """Return the offset behind the bracket that closes the one at `start`; None if none does.
+class Brackets:
+    """The brackets of a text without comments, all paired in one pass."""
 
-    `text` has no comments.
-    """
-    expected: list[str] = []
-    for match in _TOKEN.finditer(text, start):
-        token = match[0]
-        if token in _CLOSING:
-            expected.append(_CLOSING[token])
-        elif token in (")", "]", "}"):
-            if expected.pop() != token:
-                return None
-            if not expected:
-                return match.end()
-    return None
+    def __init__(self, text: str) -> None:
+        self._ends = array("i", bytes(4 * len(text)))
+        opened = array("i")
+        for match in _TOKEN.finditer(text):
+            token = match[0]
+            if token in _CLOSING:
+                opened.append(match.start())
+            elif token in (")", "]", "}") and opened:
+                if _CLOSING[text[opened[-1]]] == token:
+                    self._ends[opened.pop()] = match.end()
+                else:
+                    # No bracket that is open here can be closed any more.
+                    opened = array("i")
+
+    def end_of(self, start: int) -> int | None:
+        """Return the offset behind the bracket that closes that at `start`; None if none does."""
+        return self._ends[start] or None
 
 
 def split(text: str, separator: str = ",") -> Iterator[str]:
     """Return the stripped parts between separators that are in no brackets and no quotes."""
     depth = start = 0
-    for match in re.finditer(rf"{_STRING}|[()\[\]{{}}{separator}]", text):
+    for match in re.finditer(rf"{_STRING}|[()\[\]{{}}{separator}]", text, re.DOTALL):
         token = match[0]
         if token in _CLOSING:
             depth += 1

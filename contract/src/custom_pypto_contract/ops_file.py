@@ -28,7 +28,7 @@ else:
 
 FILE_NAME = "ops.toml"
 _MOST_LEVELS = 30
-_MOST_DOTS = 256
+MOST_DOTS = 256
 
 
 @dataclass(frozen=True)
@@ -64,25 +64,38 @@ def read_toml(path: Path) -> dict[str, Any]:
         FileNotFoundError: there is no such file.
     """
     try:
-        text = small_file.read(path)
+        return parse_toml(small_file.read(path), path.name)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ContractError(f"{path.name}: {error}") from None
+
+
+def parse_toml(text: str, name: str = FILE_NAME) -> dict[str, Any]:
+    """Return the document in `text`, of a file that is called `name`.
+
+    Raises:
+        ContractError: it is not TOML, or larger than a file is read.
+    """
+    try:
+        if len(text.encode()) > small_file.MAX_SIZE:
+            raise ValueError(f"has more than {small_file.MAX_SIZE} bytes")
         _check_dots(text)
         document = tomllib.loads(text)
         tables.shallow("a value", document, _MOST_LEVELS)
         return document
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as error:
-        raise ContractError(f"{path.name}: {error}") from None
+    except ValueError as error:
+        raise ContractError(f"{name}: {error}") from None
     except RecursionError:
-        raise ContractError(f"{path.name}: a value is nested too deeply") from None
+        raise ContractError(f"{name}: a value is nested too deeply") from None
 
 
 def _check_dots(text: str) -> None:
     """Check that no key has very many parts: tomllib's time grows with the square of these."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > _MOST_DOTS:
+        if line.count(".") > MOST_DOTS:
             raise ValueError(
-                f"a key is nested too deeply: line {number} has more than {_MOST_DOTS} dots"
+                f"a key is nested too deeply: line {number} has more than {MOST_DOTS} dots"
             )
 
 

@@ -9,11 +9,12 @@ from statistics import quantiles
 from typing import Any
 
 import torch
-from custom_pypto import core
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from torch.utils.flop_counter import FlopCounterMode
 
-from .call import Call
+from .call import Call, tensor_outputs
+from .case import Case
 from .subject import Subject
 
 _LEAST_ROUNDS = 5
@@ -33,13 +34,14 @@ def sample_names(plugin: str, op: str) -> list[str]:
     return [case.sample.name for case in Subject.of_plugin(plugin).op_on(op, "cpu").cases]
 
 
-def measure_call(plugin: str, op: str, sample: str, seconds: float) -> dict[str, Any]:
-    """Time a sample of an op, its reference, torch.compile of its definition, and the peaks.
+def measure_call(
+    plugin: str, op: str, sample: str, seconds: float, *, compiles: bool = True
+) -> dict[str, Any]:
+    """Time a sample of an op, its reference, torch.compile of that, and the peaks.
 
     Each has its quartiles in `times`, in seconds. The rounds go on for `seconds`, and each makes
     every call once: a machine that slows down slows all alike. `at_peak` is how long the call would
-    take at the peaks; None where the contract does not say what it costs, or says no more than few
-    bytes.
+    take at the peaks; None where it costs no more than few bytes.
     """
     [case] = [
         case
@@ -49,13 +51,15 @@ def measure_call(plugin: str, op: str, sample: str, seconds: float) -> dict[str,
     call = case.call()
     given = bind_arguments(op, call.args, call.kwargs)
     costs = {"flops": count_flops(op, given), "bytes": count_bytes(op, given)}
+    if costs == {"flops": None, "bytes": None}:
+        costs = _costs_without_contract(case)
     peaks = _peaks(call)
     bounds = {name: cost for name, cost in costs.items() if cost and cost > _LEAST_COSTS[name]}
     with torch.inference_mode():
         timed = {"ours": _on_copies(call, case.op)}
         if case.reference is not None:
             timed["reference"] = _on_copies(call, case.reference.function)
-            if core.contract(op).definition:
+            if compiles:
                 timed |= _compiled(call, case.reference.function)
         timed |= {name: (_nothing, peaks[name][0]) for name in bounds}
         times = {name: quantiles(each) for name, each in _interleave(timed, seconds).items()}
@@ -69,6 +73,18 @@ def measure_call(plugin: str, op: str, sample: str, seconds: float) -> dict[str,
         **costs,
         "at_peak": max(least, default=None),
     }
+
+
+def _costs_without_contract(case: Case) -> dict[str, int | None]:
+    """Return the flops of torch's products in the reference, and the bytes of all tensors."""
+    call = case.call()
+    with torch.no_grad():
+        tensors = [*call.tensors.values(), *tensor_outputs(call.run()).values()]
+        again = case.call()
+        with FlopCounterMode(display=False) as counter:
+            if case.reference is not None:
+                case.reference.function(*again.args, **again.kwargs)
+    return {"flops": counter.get_total_flops(), "bytes": sum(each.nbytes for each in tensors)}
 
 
 def _compiled(call: Call, function: Callable[..., object]) -> dict[str, Timed]:

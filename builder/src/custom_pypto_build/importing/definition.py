@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-
-from custom_pypto_contract import cpp_text
 
 from .model import Place, Subject
 
@@ -78,45 +74,8 @@ _TYPES = {
     "ListFloat": "float[]",
     "ListBool": "bool[]",
 }
-_NUMBER = re.compile(r"(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d{1,4})?)[fFlLuU]{0,3}")
 
 
 def torch_type(type_: str) -> str | None:
     """Return the type in a schema of an attribute; None where no schema has one."""
     return _TYPES.get(type_)
-
-
-def read_default(text: str, constants: Mapping[str, str]) -> str | None:
-    """Return a C++ literal as a schema writes it; None if it is none.
-
-    `constants` are the literals that the file gives a name.
-    """
-    text = text.strip()
-    text = constants.get(text, text)
-    if text in ("true", "false"):
-        return text.capitalize()
-    if text.startswith("{") and cpp_text.find_end(text, 0) == len(text):
-        parts = [read_default(each, constants) for each in cpp_text.split(text[1:-1])]
-        known = [each for each in parts if each is not None]
-        return f"[{', '.join(known)}]" if len(known) == len(parts) else None
-    number = _NUMBER.fullmatch(text)
-    if number is not None:
-        return number["number"].lstrip("+")
-    if re.fullmatch(r'"[^"\\]*"', text):
-        return ast.unparse(ast.Constant(text[1:-1]))
-    return None
-
-
-_CONSTANT = re.compile(
-    r"\b(?:const|constexpr)\s+(?:auto|[\w:]+(?:<[\w:]+>)?)\s*\*?\s*(?P<name>\w+)\s*(?:=|(?=\{))\s*"
-)
-
-
-def read_constants(text: str) -> dict[str, str]:
-    """Return the C++ that initialises each constant of a file without comments."""
-    found = {}
-    for match in _CONSTANT.finditer(text):
-        end = text.find(";", match.end())
-        if end >= 0:
-            found[match["name"]] = text[match.end() : end].strip()
-    return found

@@ -7,12 +7,18 @@ from collections.abc import Mapping
 
 from custom_pypto_contract import cpp_text
 
-from .definition import read_constants
+from .source import Source
 
 _FUNCTION = r"(?P<function>[\w:]+)"
 _SET = re.compile(rf"\bSetInferShape\s*\(\s*{_FUNCTION}\s*\)")
+_DEFINED = re.compile(
+    r"\b(?P<name>\w+)\s*\(\s*(?:gert::)?InferShapeContext\s*\*\s*context\s*\)\s*(?=\{)"
+)
+_GIVEN = re.compile(
+    rf"\bIMPL_OP\w*\s*\(\s*(?P<operator>\w+)\s*\)|\.\s*InferShape\s*\(\s*{_FUNCTION}"
+)
 _SHAPE = re.compile(
-    r"(?:const\s+)?(?:auto|gert::Shape)\s*[*&]?\s*(?:const\s+)?(?P<name>\w+)\s*=\s*"
+    r"(?:const\s+)?(?:auto|gert::Shape)(?:\s*[*&])?\s*(?:const\s+)?(?P<name>\w+)\s*=\s*"
     r"context\s*->\s*Get(?P<what>Input|Output)Shape\s*\(\s*(?P<index>\w+)\s*\)"
 )
 _COPY = re.compile(r"\*\s*(?P<to>\w+)\s*=\s*\*\s*(?P<of>\w+)")
@@ -26,32 +32,47 @@ _WITHOUT_EFFECT = re.compile(
 )
 
 
-def read_of_class(text: str, constructor: str) -> Mapping[int, int] | None:
-    """Return for outputs, by number, the input whose shape the function of a class copies.
+class ShapeFunctions:
+    """The shape functions of a source."""
 
-    `text` is the source of the class, without comments. None if the function is not there, or does
-    anything else.
-    """
-    match = _SET.search(constructor)
-    return None if match is None else _read(text, match["function"])
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._bodies: dict[str, list[tuple[int, int]]] = {}
+        self._of_operators: dict[str, str] = {}
+        self._copies: dict[str, Mapping[int, int] | None] = {}
+        at = 0
+        for match in _DEFINED.finditer(source.text):
+            if match.start() >= at:
+                at = source.end_of(match.end()) or match.end()
+                self._bodies.setdefault(match["name"], []).append((match.end() + 1, at - 1))
+        for statement in source.text.split(";"):
+            operator = ""
+            for match in _GIVEN.finditer(statement) if "IMPL_OP" in statement else ():
+                operator = match["operator"] or operator
+                if match["function"] and operator:
+                    self._of_operators.setdefault(operator, match["function"])
 
+    def of_class(self, constructor: str) -> Mapping[int, int] | None:
+        """Return for outputs, by number, the input whose shape the function of a class copies.
 
-def read_of_operator(text: str, operator: str) -> Mapping[int, int] | None:
-    """Return the same of the function that a source gives an operator by ``IMPL_OP``."""
-    given = rf"\bIMPL_OP\w*\s*\(\s*{operator}\s*\)[^;]*?\.\s*InferShape\s*\(\s*{_FUNCTION}"
-    match = re.search(given, text)
-    return None if match is None else _read(text, match["function"])
+        None if the function is not there, or does anything else.
+        """
+        match = _SET.search(constructor)
+        return None if match is None else self._read(match["function"])
 
+    def of_operator(self, operator: str) -> Mapping[int, int] | None:
+        """Return the same of the function that the source gives an operator by ``IMPL_OP``."""
+        function = self._of_operators.get(operator)
+        return None if function is None else self._read(function)
 
-def _read(text: str, function: str) -> Mapping[int, int] | None:
-    name = function.rpartition("::")[2]
-    parameter = r"(?:gert::)?InferShapeContext\s*\*\s*context"
-    bodies = list(re.finditer(rf"\b{name}\s*\(\s*{parameter}\s*\)\s*(?=\{{)", text))
-    if len(bodies) != 1:
-        return None
-    begin = bodies[0].end()
-    end = cpp_text.find_end(text, begin)
-    return None if end is None else _copies(text[begin + 1 : end - 1], read_constants(text))
+    def _read(self, function: str) -> Mapping[int, int] | None:
+        name = function.rpartition("::")[2]
+        bodies = self._bodies.get(name, [])
+        if name not in self._copies:
+            texts = [self._source.text[begin:end] for begin, end in bodies]
+            known = _copies(texts[0], self._source.constants) if len(texts) == 1 else None
+            self._copies[name] = known
+        return self._copies[name]
 
 
 def _copies(body: str, constants: Mapping[str, str]) -> Mapping[int, int] | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator
 
 from custom_pypto_contract import cpp_text
 
-from . import infer_shape
-from .definition import Attribute, Definition, Kind, Tensor, read_constants
+from .definition import Attribute, Definition, Kind, Tensor
+from .infer_shape import ShapeFunctions
 from .model import Place, Subject
+from .source import Source
 
 _CLASS = re.compile(r"\bclass\s+(?P<name>\w+)\s*(?:final\s*)?:\s*public\s+(?:\w+::)*OpDef\s*(?=\{)")
 _CONSTRUCTOR = re.compile(r":\s*OpDef\s*\(\s*\w+\s*\)\s*(?=\{)")
@@ -33,51 +35,47 @@ _OF_A_TENSOR = re.compile(r'\.\s*(?:Input|Output)\s*\(\s*"(?P<name>\w+)"')
 _ATTRIBUTE_TYPES = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool")
 
 
-def read(text: str, file: str) -> Iterator[Definition]:
-    """Return the operators whose classes are in the text of a source without comments."""
-    constants = read_constants(text)
-    lines = cpp_text.Lines(text)
+def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
+    """Return the operators whose classes are in a source, which has these shape functions."""
+    text = source.text
+    constructors = [each.end() for each in _CONSTRUCTOR.finditer(text)]
+    at = 0
     for match in _CLASS.finditer(text):
-        definition = Definition(match["name"], Place(file, lines.number_at(match.start())))
-        end = cpp_text.find_end(text, match.end())
-        constructor = _CONSTRUCTOR.search(text, match.end(), end or match.end())
-        inner_end = constructor and cpp_text.find_end(text, constructor.end())
-        if constructor is None or inner_end is None:
+        if match.start() < at:
+            # It stands in the constructor of the one before, which is not understood.
+            continue
+        definition = Definition(match["name"], source.place(match.start()))
+        end = source.end_of(match.end()) or 0
+        number = bisect_left(constructors, match.end())
+        begin = constructors[number] if number < len(constructors) else end
+        inner_end = source.end_of(begin) if begin < end else None
+        if inner_end is None:
             problem = f"class {match['name']} has no constructor `{match['name']}(..) : OpDef(..)`"
             definition.problems.append((definition.place, Subject.SCHEMA, problem))
             yield definition
             continue
-        body = text[constructor.end() + 1 : inner_end - 1]
-        offset = constructor.end() + 1
+        at = inner_end
+        body = text[begin + 1 : inner_end - 1]
+        offset = begin + 1
         for statement in cpp_text.split(body, ";"):
             offset = text.index(statement, offset)
-            _Statement(definition, statement, constants, file, lines, offset).read()
+            _Statement(definition, statement, source, offset).read()
             offset += len(statement)
-        definition.same_shapes = infer_shape.read_of_class(text, body)
+        definition.same_shapes = shapes.of_class(body)
         yield definition
 
 
 class _Statement:
     """One statement of a constructor."""
 
-    def __init__(
-        self,
-        definition: Definition,
-        text: str,
-        constants: Mapping[str, str],
-        file: str,
-        lines: cpp_text.Lines,
-        offset: int,
-    ) -> None:
+    def __init__(self, definition: Definition, text: str, source: Source, offset: int) -> None:
         self._definition = definition
         self._text = text
-        self._constants = constants
-        self._file = file
-        self._lines = lines
+        self._source = source
         self._offset = offset
 
     def _place_of(self, at: int) -> Place:
-        return Place(self._file, self._lines.number_at(self._offset + at))
+        return self._source.place(self._offset + at)
 
     def read(self) -> None:
         """Add what it says to the definition."""
@@ -98,7 +96,7 @@ class _Statement:
             if method == "ParamType" and argument in Kind.__members__:
                 tensor.kind = Kind[argument]
             elif method in ("DataType", "DataTypeList"):
-                tensor.dtypes = _DTYPE.findall(self._constants.get(argument, argument))
+                tensor.dtypes = _DTYPE.findall(self._source.constants.get(argument, argument))
                 tensor.is_column = method == "DataType"
             elif method not in _WITHOUT_EFFECT:
                 self._problem(at, f"{tensor.name}: .{method}({argument}): not understood")
@@ -123,9 +121,10 @@ class _Statement:
         """Return name, argument and offset of each method in a chain."""
         at = start
         while (match := _METHOD.match(self._text, at)) is not None:
-            end = cpp_text.find_end(self._text, match.end())
+            end = self._source.end_of(self._offset + match.end())
             if end is None:
                 break
+            end -= self._offset
             yield match["method"], self._text[match.end() + 1 : end - 1].strip(), match.start(1)
             at = end
         if self._text[at:].strip():

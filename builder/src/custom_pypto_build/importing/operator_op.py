@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 
 from custom_pypto_contract.aclnn_header import Declaration, Parameter
+from custom_pypto_contract.schema import MOST_ARGUMENTS
 
-from . import dtypes, kernel_call
-from .definition import Definition, Kind, Tensor, read_default, torch_type
+from . import dtypes, kernel_call, literals
+from .definition import Definition, Kind, Tensor, torch_type
 from .model import UNKNOWN, ImportedOp, Place, Subject
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -23,6 +24,11 @@ def from_definition(
     op = ImportedOp(_op_name(definition.name), definition.place, "")
     for place, subject, text in definition.problems:
         op.decide(place, subject, text)
+    arguments = len(definition.inputs) + len(definition.attributes)
+    if max(arguments, len(definition.outputs)) > MOST_ARGUMENTS:
+        text = f"{arguments} inputs and attributes, {len(definition.outputs)} outputs: an op has at"
+        op.decide(definition.place, Subject.SCHEMA, f"{text} most {MOST_ARGUMENTS} of each")
+        return op
     for each in definition.inputs:
         if each.kind is not Kind.DYNAMIC:
             op.tensors[each.name] = {}
@@ -114,11 +120,11 @@ def _schema(op: ImportedOp, definition: Definition, constants: Mapping[str, str]
             op.decide(attribute.place, Subject.SCHEMA, text)
         default = ""
         if attribute.default is not None:
-            read = read_default(attribute.default, constants)
+            read = literals.read(attribute.default, constants)
             if read is None:
                 what = "is not REQUIRED, and has no default"
                 if attribute.default:
-                    what = f"has the default {attribute.default}, which is no literal"
+                    what = f"has the default {attribute.default}, which no schema can have"
                 op.decide(attribute.place, Subject.SCHEMA, f"attribute {attribute.name} {what}")
             default = f"={UNKNOWN if read is None else read}"
         arguments.append(f"{known or attribute.type} {attribute.name}{default}")

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from custom_pypto_contract import ops_file
+
 from custom_pypto_build.ops_header.names import struct_name
 from custom_pypto_build.ops_header.refusal import find_refusal
 
@@ -41,17 +43,19 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         ImportingError: two ops have one name.
     """
     blocks = [
-        f"# Imported from {_comment(', '.join(sources))}. docs/contract.md explains the keys."
+        f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
     ]
     for op in ops:
         if not op.name:
-            blocks.append("\n".join(f"# {line}" for line in _remarks(op)))
+            blocks.append("\n".join(part for line in _remarks(op) for part in _commented(line)))
             continue
-        lines = [f"# {line}" for line in _remarks(op)]
-        lines += (line if op.is_complete else f"# {_comment(line)}" for line in _table(op))
+        lines = [part for line in _remarks(op) for part in _commented(line)]
+        for line in _table(op):
+            lines += [line] if op.is_complete else _commented(one_line(line))
         blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
-    reason = find_refusal(document) if any(op.is_complete for op in ops) else None
+    is_contract = any(op.is_complete for op in ops)
+    reason = find_refusal(document) if is_contract else None
     if reason is not None:
         raise ImportingError(reason)
     return document
@@ -70,13 +74,13 @@ def registration(ops: Iterable[ImportedOp]) -> str:
 def decision_line(op: ImportedOp, decision: Decision) -> str:
     """Return a decision as compilers write an error: ``file:line: op: what``."""
     name = f"{op.name}: " if op.name else ""
-    return _comment(f"{decision.place}: {name}{decision.text}")
+    return one_line(f"{decision.place}: {name}{decision.text}")
 
 
 def _remarks(op: ImportedOp) -> Iterator[str]:
-    yield _comment(str(op.place))
+    yield one_line(str(op.place))
     for each in op.decisions:
-        yield _comment(f"TO DECIDE ({each.place}): {each.text}")
+        yield one_line(f"TO DECIDE ({each.place}): {each.text}")
 
 
 def _table(op: ImportedOp) -> Iterator[str]:
@@ -111,7 +115,13 @@ def _string(value: str) -> str:
     return json.dumps(value, ensure_ascii=True).replace("\x7f", r"\u007f")
 
 
-def _comment(value: str) -> str:
+def _commented(line: str) -> list[str]:
+    """Return a line as comments, several where it has more dots than a line of ops.toml."""
+    parts = re.findall(rf"(?:[^.]*\.){{0,{ops_file.MOST_DOTS}}}[^.]*", line)
+    return [f"# {part}" for part in parts if part]
+
+
+def one_line(value: str) -> str:
     """Return a text on one line, with escapes for what a comment of TOML cannot have."""
     line = " ".join(value.split())
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

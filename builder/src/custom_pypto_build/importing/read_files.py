@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from custom_pypto_contract import aclnn_header, cpp_text, small_file
 from custom_pypto_contract.aclnn_header import Declaration
@@ -13,9 +14,13 @@ from custom_pypto_contract.schema import parse_schema
 
 from custom_pypto_build.ops_header.names import struct_name
 
-from . import infer_shape, kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
-from .definition import Definition, read_constants
+from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
+from .definition import Definition
+from .infer_shape import ShapeFunctions
 from .model import ImportedOp, ImportingError, Place, Subject
+from .source import Source
+
+Read = TypeVar("Read")
 
 # In the comment at the top of the headers that CANN's build writes.
 _GENERATED = "this file was generated automatic"
@@ -37,24 +42,39 @@ class Sources:
         return [path.name for path in (*self.aclnn, *self.reg_op, *self.op_plugin)]
 
 
-def read(sources: Sources) -> list[ImportedOp]:
-    """Return the ops that the files describe, checked.
+@dataclass
+class Imported:
+    """What the files say."""
+
+    ops: list[ImportedOp] = field(default_factory=list)
+    """Checked."""
+    skipped: list[str] = field(default_factory=list)
+    """Why a file was not read as what it was said to be, a text for each such file."""
+
+
+def read(sources: Sources) -> Imported:
+    """Return the ops that the files describe.
 
     Raises:
-        ImportingError: a file cannot be read as what it was said to be.
+        ImportingError: no file can be read as what it was said to be; the text says why for each.
     """
-    headers = {path.name: _text(path) for path in sources.aclnn}
-    declared = _declarations(headers)
-    generated = {name for name, text in headers.items() if _GENERATED in text}
-    ops = [
-        op
-        for path in sources.op_plugin
-        for op in op_plugin.read(_text(path), path.name, sources.function)
-    ]
+    skipped: list[str] = []
+    headers = _read_each(sources.aclnn, _header, skipped)
+    definitions = _read_each(sources.reg_op, _Operators, skipped)
+    functions = _read_each(
+        sources.op_plugin,
+        lambda path: list(op_plugin.read(_text(path), path.name, sources.function)),
+        skipped,
+    )
+    if not (headers or definitions or functions):
+        raise ImportingError("\n".join(skipped))
+    declared, problems = _declarations(headers)
+    generated = {path.name for path, (_, is_generated) in headers.items() if is_generated}
+    ops = [op for found in functions.values() for op in found]
     for op in ops:
         _check_against_header(op, declared)
     used = {op.launch.partition("(")[0] for op in ops}
-    for definition, constants in _definitions(sources.reg_op):
+    for definition, constants in _definitions(definitions.values()):
         kernel = kernel_call.kernel_name(definition.name)
         used.add(kernel)
         ops.append(operator_op.from_definition(definition, constants, declared.get(kernel)))
@@ -62,7 +82,23 @@ def read(sources: Sources) -> list[ImportedOp]:
         if kernel not in used:
             is_generated = place.file in generated
             ops.append(operator_op.from_declaration(declaration, place, is_generated=is_generated))
-    return list(_named_once(map(ops_toml.check, ops)))
+    for op in ops:
+        if (problem := problems.get(op.launch.partition("(")[0])) is not None:
+            op.decide(problem[0], Subject.KERNEL, problem[1])
+    return Imported(list(_named_once(map(ops_toml.check, ops))), skipped)
+
+
+def _read_each(
+    paths: Iterable[Path], read: Callable[[Path], Read], skipped: list[str]
+) -> dict[Path, Read]:
+    """Read each file; add the reasons for those that are not suitable to `skipped`."""
+    found: dict[Path, Read] = {}
+    for path in paths:
+        try:
+            found[path] = read(path)
+        except ImportingError as error:
+            skipped.append(str(error))
+    return found
 
 
 def _text(path: Path) -> str:
@@ -73,57 +109,73 @@ def _text(path: Path) -> str:
         raise ImportingError(f"cannot read {path}: {reason}") from None
 
 
-def _declarations(headers: Mapping[str, str]) -> dict[str, tuple[Declaration, Place]]:
+def _header(path: Path) -> tuple[list[Declaration], bool]:
+    """Return the declarations in a header, and whether a build wrote it."""
+    text = _text(path)
+    found = aclnn_header.parse(text)
+    if not found:
+        raise ImportingError(
+            f"{path} declares no kernel; --aclnn takes a header with functions"
+            " `aclnnStatus aclnn<Name>GetWorkspaceSize(..)`"
+        )
+    return found, _GENERATED in text
+
+
+def _declarations(
+    headers: Mapping[Path, tuple[list[Declaration], bool]],
+) -> tuple[dict[str, tuple[Declaration, Place]], dict[str, tuple[Place, str]]]:
+    """Return the first declaration of each kernel, and where another one differs."""
     declared: dict[str, tuple[Declaration, Place]] = {}
-    for name, text in headers.items():
-        found = aclnn_header.parse(text)
-        if not found:
-            raise ImportingError(
-                f"{name} declares no kernel; --aclnn takes a header with functions"
-                " `aclnnStatus aclnn<Name>GetWorkspaceSize(..)`"
-            )
+    problems: dict[str, tuple[Place, str]] = {}
+    for path, (found, _) in headers.items():
         for each in found:
-            place = Place(name, each.line)
+            place = Place(path.name, each.line)
             other, where = declared.setdefault(each.name, (each, place))
             if other.parameters != each.parameters:
-                raise ImportingError(
-                    f"{place}: {each.name} has other parameters than at {where}; give the header"
-                    " of one version, after the preprocessor if both are in one file"
-                )
-    return declared
+                text = f"{each.name} has other parameters than at {where}; give the header of one"
+                text += " version, after the preprocessor if both are in one file"
+                problems.setdefault(each.name, (place, text))
+    return declared, problems
 
 
-def _definitions(paths: Iterable[Path]) -> list[tuple[Definition, dict[str, str]]]:
-    """Return each operator with the constants of its file: of its class, else of its prototype.
+class _Operators:
+    """The operators of a file: of its classes, of its prototypes, and their shape functions."""
 
-    Classes say which dtypes belong together, prototypes do not.
-    """
-    texts = {path: cpp_text.blank_comments(_text(path)) for path in paths}
-    of_classes: dict[str, tuple[Definition, dict[str, str]]] = {}
-    of_prototypes: dict[str, tuple[Definition, dict[str, str]]] = {}
-    for path, text in texts.items():
-        constants = read_constants(text)
-        is_of_operator = "IMPL_OP" in text
-        for of, read in ((of_classes, op_def.read), (of_prototypes, reg_op.read)):
-            for each in read(text, path.name):
-                is_of_operator = True
-                if each.name in of:
-                    other = of[each.name][0].place
-                    raise ImportingError(f"{each.place}: {each.name} stands at {other} too")
-                of[each.name] = (each, constants)
-        if not is_of_operator:
+    def __init__(self, path: Path) -> None:
+        source = Source(_text(path), path.name)
+        self.constants = source.constants
+        self.shapes = ShapeFunctions(source)
+        self.classes = list(op_def.read(source, self.shapes))
+        self.prototypes = list(reg_op.read(source))
+        if not (self.classes or self.prototypes or "IMPL_OP" in source.text):
             raise ImportingError(
                 f"{path} has no operator; --reg-op takes files with `REG_OP(Name)`,"
                 " `class Name : public OpDef`, or the `IMPL_OP(Name)` of their shape functions"
             )
+
+
+def _definitions(files: Collection[_Operators]) -> list[tuple[Definition, dict[str, str]]]:
+    """Return each operator with the constants of its file: of its class, else of its prototype.
+
+    Classes say which dtypes belong together, prototypes do not.
+    """
+    of_classes: dict[str, tuple[Definition, dict[str, str]]] = {}
+    of_prototypes: dict[str, tuple[Definition, dict[str, str]]] = {}
+    for file in files:
+        for of, found in ((of_classes, file.classes), (of_prototypes, file.prototypes)):
+            for each in found:
+                first, _ = of.setdefault(each.name, (each, file.constants))
+                if first is not each:
+                    text = f"{each.name} stands at {each.place} too; give one of the two"
+                    first.problems.append((first.place, Subject.SCHEMA, text))
     for name, (prototype, _) in of_prototypes.items():
         if name in of_classes:
             _compare(of_classes[name][0], prototype)
     definitions = list({**of_prototypes, **of_classes}.values())
     for definition, _ in definitions:
-        for text in texts.values():
-            definition.same_shapes = definition.same_shapes or infer_shape.read_of_operator(
-                text, definition.name
+        for file in files:
+            definition.same_shapes = definition.same_shapes or file.shapes.of_operator(
+                definition.name
             )
     return definitions
 

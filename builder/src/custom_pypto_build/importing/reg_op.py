@@ -9,6 +9,7 @@ from custom_pypto_contract import cpp_text
 
 from .definition import Attribute, Definition, Kind, Tensor
 from .model import Place, Subject
+from .source import Source
 
 _BEGIN = re.compile(r"\bREG_OP\s*\(\s*(?P<name>\w+)\s*\)")
 _MACRO = re.compile(r"\s*\.\s*(?P<macro>\w+)\s*(?=\()")
@@ -25,20 +26,24 @@ _TENSORS = {
 }
 
 
-def read(text: str, file: str) -> Iterator[Definition]:
-    """Return the operators that the text of a header without comments registers."""
-    lines = cpp_text.Lines(text)
+def read(source: Source) -> Iterator[Definition]:
+    """Return the operators that a source registers."""
+    text = source.text
+    at = 0
     for match in _BEGIN.finditer(text):
-        definition = Definition(match["name"], Place(file, lines.number_at(match.start())))
+        if match.start() < at:
+            # It stands in an argument of the one before, which is not understood.
+            continue
+        definition = Definition(match["name"], source.place(match.start()))
         named: dict[str, list[str] | None] = {}
         uses: dict[str, list[Tensor]] = {}
         at = match.end()
         is_ended = False
         while (macro := _MACRO.match(text, at)) is not None:
-            end = cpp_text.find_end(text, macro.end())
+            end = source.end_of(macro.end())
             if end is None:
                 break
-            place = Place(file, lines.number_at(macro.start("macro")))
+            place = source.place(macro.start("macro"))
             name, inner = macro["macro"], text[macro.end() + 1 : end - 1]
             at = end
             if name.startswith("OP_END"):

@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 
 from custom_pypto_contract import cpp_text
+from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.op_name import NAME, parts_of_schema
+from custom_pypto_contract.schema import MOST_ARGUMENTS
 
 _ARGUMENT = re.compile(rf"(?P<type>\S+) +(?P<name>{NAME})")
 _ALIAS = re.compile(r"\(\w+!?(?:\|\w+!?)*(?: *-> *[\w*|!]+)?\)")
@@ -82,6 +84,8 @@ def parse(text: str) -> TorchFunction:
             arguments.append(Argument(type_, match["name"], is_written, out))
         default = _NAMED_DEFAULTS.get(default.strip(), default)
         written.append(f"{declared}{equals}{default}")
+    if len(arguments) > MOST_ARGUMENTS:
+        raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     made = [each for each in _returns(returned) if _ALIAS.search(each) is None]
     returns = tuple(each.partition(" ")[0] for each in made)
     result = made[0] if len(made) == 1 and " " not in made[0] else f"({', '.join(made)})"

@@ -12,23 +12,25 @@ from custom_pypto_build.scaffold.new_plugin import ScaffoldError, check_name
 
 from . import ops_toml
 from .model import ImportedOp, ImportingError
+from .read_files import Imported
 
 REGISTRATION = "npu.cpp"
 PROJECT = "pyproject.toml"
 DECISIONS = "decisions.txt"
 
 
-def write(ops: Sequence[ImportedOp], sources: Sequence[str], folder: Path) -> list[Path]:
+def write(imported: Imported, sources: Sequence[str], folder: Path) -> list[Path]:
     """Write the files into `folder`, which is made if it is missing; return their paths.
 
     Raises:
         ImportingError: one of them exists, or cannot be written.
     """
+    ops = imported.ops
     texts = {ops_file.FILE_NAME: ops_toml.text(ops, sources)}
     if any(op.is_complete for op in ops):
         texts[REGISTRATION] = ops_toml.registration(ops)
         texts[PROJECT] = _project(ops, folder)
-    lines = decision_lines(ops)
+    lines = decision_lines(imported)
     if lines:
         texts[DECISIONS] = "\n".join([*lines, ""])
     paths = [folder / name for name in texts]
@@ -56,8 +58,13 @@ def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
     return project.pyproject(name.replace("_", "-"), description, table, has_readme=False)
 
 
-def decision_lines(ops: Sequence[ImportedOp]) -> list[str]:
-    """Return every decision as a line that begins with its file and line, by file and line."""
-    found = [(each.place, ops_toml.decision_line(op, each)) for op in ops for each in op.decisions]
+def decision_lines(imported: Imported) -> list[str]:
+    """Return the files that were skipped, and every decision by its file and line."""
+    found = [
+        (each.place, ops_toml.decision_line(op, each))
+        for op in imported.ops
+        for each in op.decisions
+    ]
     found.sort(key=lambda each: (each[0].file, each[0].line))
-    return [line for _, line in dict.fromkeys(found)]
+    skipped = [ops_toml.one_line(f"skipped: {reason}") for reason in imported.skipped]
+    return [*skipped, *(line for _, line in dict.fromkeys(found))]

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 from custom_pypto_contract import ops_file
 
 from custom_pypto_build.errors import BuildError
 
 from . import header_text
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 
 def find_refusal(document: str) -> str | None:
     """Return what is wrong with the text of an ops.toml; None if nothing is."""
     try:
-        header_text(ops_file.read_document(tomllib.loads(document)))
+        header_text(ops_file.read_document(ops_file.parse_toml(document)))
     except (BuildError, ValueError) as error:
         return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
     except RecursionError:

@@ -13,18 +13,17 @@ from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import show
 
 if TYPE_CHECKING:
-    from custom_pypto_build.importing.model import ImportedOp
+    from custom_pypto_build.importing.read_files import Imported
 
 SUMMARY = "write ops.toml from aclnn headers, operator prototypes or op-plugin"
 DESCRIPTION = (
     "Writes ops.toml with the contract, launch and graph line of each op that the files describe, "
     "npu.cpp, which registers the launches, pyproject.toml, and decisions.txt, the list by source "
-    "line of what a person must decide. --aclnn, --reg-op and --op-plugin may be given several "
-    "times."
+    "line of what a person must decide. A file that describes no op is skipped, and listed."
 )
 EXIT_STATUS = (
-    "0 written, 1 written and no op is complete, 2 a file cannot be read or written, or "
-    "custom-pypto-build is not installed"
+    "0 written, 1 written and no op is complete, 2 no file can be read, or one cannot be written, "
+    "or custom-pypto-build is not installed"
 )
 
 _MOST_SHOWN = 20
@@ -38,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--op-plugin", "op_plugin_functions.yaml, or a file of its form; needs PyYAML"),
     ):
         parser.add_argument(
-            option, type=Path, action="append", default=[], metavar="FILE", help=text
+            option, type=Path, nargs="+", action="extend", default=[], metavar="FILE", help=text
         )
     parser.add_argument("--func", metavar="NAME", help="take this function of --op-plugin alone")
     parser.add_argument(
@@ -65,25 +64,29 @@ def run(options: argparse.Namespace) -> int:
     if options.func is not None and not sources.op_plugin:
         raise CommandError("--func is a function of the file that --op-plugin names", status=2)
     try:
-        ops = read_files.read(sources)
-        written = write_files.write(ops, sources.files, options.output)
+        imported = read_files.read(sources)
+        written = write_files.write(imported, sources.files, options.output)
     except ImportingError as error:
         raise CommandError(str(error), status=2) from None
-    show("\n".join(_lines(ops, written, write_files.decision_lines(ops))))
-    return 0 if any(op.is_complete for op in ops) else 1
+    show("\n".join(_lines(imported, written, write_files.decision_lines(imported))))
+    return 0 if any(op.is_complete for op in imported.ops) else 1
 
 
-def _lines(
-    ops: Sequence[ImportedOp], written: Sequence[Path], decisions: Sequence[str]
-) -> Iterator[str]:
+def _lines(imported: Imported, written: Sequence[Path], decisions: Sequence[str]) -> Iterator[str]:
     from custom_pypto_build.importing.model import count
 
+    ops = imported.ops
     complete = sum(op.is_complete for op in ops)
     rows = [("ops", str(len(ops))), ("complete", str(complete))]
     rows += [("need a person", str(len(ops) - complete))] if complete < len(ops) else []
     rows += [(f"  {each.value}", str(number)) for each, number in count(ops).items()]
+    rows += [("files skipped", str(len(imported.skipped)))] if imported.skipped else []
     yield from align(rows)
     yield ""
-    if len(decisions) <= _MOST_SHOWN:
-        yield from decisions
+    yield from decisions if len(decisions) <= _MOST_SHOWN else decisions[: len(imported.skipped)]
     yield f"wrote {', '.join(map(str, written))}"
+    if not complete:
+        yield (
+            "ops.toml has no complete op: `python -m custom_pypto_contract` and a build refuse it"
+            " until you decide what is open, and remove the `# ` marks of an op"
+        )

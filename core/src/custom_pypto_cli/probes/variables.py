@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import KNOWN
@@ -30,13 +30,15 @@ def probes(trial: Trial) -> Iterator[Probe]:
     }
     names = sorted(name for name in os.environ if name.startswith(PREFIX))
     for name in names:
-        probe = Probe(name, repr(os.environ[name]))
+        is_known = name in KNOWN or any(_is_of(plugin, name) for plugin in installed)
+        # The value of any other variable may be a secret.
+        probe = Probe(name, repr(os.environ[name]) if is_known else "set")
         if name in warnings:
             probe = probe.with_problem(warnings[name], f"correct {name}, or unset it")
         elif name == environment.LOCKFILE:
             lock = lock_file.read(os.environ[name], this_host().trusted_owners)
             probe = probe.with_problem(lock.problem, lock.advice) if lock.problem else probe
-        elif not _is_read(name, installed):
+        elif not is_known and not name.startswith(FOREIGN_PREFIX):
             # Without the prefix, which would make any two names alike.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}
             near = find_similar(name.removeprefix(PREFIX), known)
@@ -45,13 +47,6 @@ def probes(trial: Trial) -> Iterator[Probe]:
         yield probe
     if not names:
         yield Probe(f"{PREFIX}*", "none is set")
-
-
-def _is_read(name: str, installed: Iterable[InstalledPlugin]) -> bool:
-    """Whether core, the build, the simulator or an installed plugin reads the variable `name`."""
-    if name in KNOWN or name.startswith(FOREIGN_PREFIX):
-        return True
-    return any(_is_of(plugin, name) for plugin in installed)
 
 
 def _is_of(plugin: InstalledPlugin, name: str) -> bool:

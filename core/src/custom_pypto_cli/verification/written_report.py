@@ -20,11 +20,12 @@ from custom_pypto_cli.verification.result import Result, Verdict
 FORMAT = 1
 CONTENTS = """\
 This file holds: the report of `custom-pypto doctor` (versions; folders of Python, CANN and the
-plugins; the variables CUSTOM_PYPTO_* and those of CANN's folders); the NPUs, CANN and the driver;
-the plugins with their hashes; of each check the outcome, seconds, numbers, names and shapes of
-calls, errors, and the last lines that the process of a failed check printed. It holds no tensors,
-no other files and no other variables. Your home folder is written `~`, your user name in paths
-`<user>`, the name of this machine `<host>`. Errors are quoted: read it before you send it.
+plugins; the variables of custom_pypto, of its plugins and of CANN's folders; the names alone of
+other variables CUSTOM_PYPTO_*); the NPUs, CANN and the driver; the plugins with their hashes; of
+each check the outcome, seconds, numbers, names and shapes of calls, errors, and the last lines that
+the process of a failed check printed. It holds no tensors, no other files and no other variables.
+Your home folder is written `~`, your user name in paths `<user>`, the name of this machine
+`<host>`. Errors are quoted: read it before you send it.
 """
 
 
@@ -83,7 +84,7 @@ class WrittenReport:
         yield "## The same as JSON"
         yield ""
         yield "```json"
-        yield json.dumps(hide(self._data()), indent=1).replace("\x7f", r"\u007f")
+        yield json.dumps(hide(self._data())).replace("\x7f", r"\u007f")
         yield "```"
         yield ""
 

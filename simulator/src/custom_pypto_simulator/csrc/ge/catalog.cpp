@@ -10,6 +10,7 @@
 
 #include "custom_pypto_simulator/abi.h"
 #include "custom_pypto_simulator/graph.h"
+#include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/runtime.h"
 
 namespace custom_pypto_simulator {
@@ -70,10 +71,12 @@ Parameter parameter_of(ParameterKind kind, std::string name) {
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT const sim::Op* custom_pypto_sim_find_op(const char* type) {
+CUSTOM_PYPTO_SIM_EXPORT const sim::Op* custom_pypto_sim_find_op(const char* type, bool is_stock) {
   const std::string symbol = std::string("custom_pypto_sim_op_aclnn") + type;
   for (const auto& path : sim::library_paths()) {
-    const int mode = path == "libopapi.so" ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY;
+    const bool is_simulators = path == "libopapi.so";
+    if (is_simulators && !is_stock) continue;
+    const int mode = is_simulators ? RTLD_LAZY | RTLD_NOLOAD : RTLD_LAZY;
     void* library = dlopen(path.c_str(), mode);
     if (library == nullptr) continue;
     const auto* op = static_cast<const sim::Op*>(dlsym(library, symbol.c_str()));
@@ -85,6 +88,15 @@ CUSTOM_PYPTO_SIM_EXPORT const sim::Op* custom_pypto_sim_find_op(const char* type
     return op;
   }
   return nullptr;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT const sim::Op* custom_pypto_sim_require_op(const char* type) {
+  const sim::Op* op = custom_pypto_sim_find_op(type, true);
+  sim::need(op != nullptr, "the graph engine's operator '", type,
+            "' is not emulated, and no simulated kernel aclnn", type,
+            " was found. Add it to custom_pypto_simulator/csrc/opapi, or to a library of simulated "
+            "kernels that ASCEND_CUSTOM_OPP_PATH names");
+  return op;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_parameters(const sim::Op* op,

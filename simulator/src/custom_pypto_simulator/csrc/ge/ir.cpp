@@ -11,8 +11,9 @@ extern "C" CUSTOM_PYPTO_SIM_PUBLIC ge::Status GetRegisteredIrDef(const char* typ
                                                                  Names& outputs,
                                                                  Names& attributes) {
   const auto is_builtin = CUSTOM_PYPTO_SIM_OF_OPAPI(custom_pypto_sim_is_builtin);
-  if (is_builtin != nullptr && is_builtin(type)) return ge::GRAPH_SUCCESS;
-  const sim::Op* op = custom_pypto_sim_find_op(type);
+  const sim::Op* op = custom_pypto_sim_find_op(type, false);
+  if (op == nullptr && is_builtin != nullptr && is_builtin(type)) return ge::GRAPH_SUCCESS;
+  if (op == nullptr) op = custom_pypto_sim_find_op(type, true);
   if (op == nullptr) return ge::GRAPH_FAILED;
   std::vector<sim::Parameter> parameters;
   custom_pypto_sim_parameters(op, &parameters);

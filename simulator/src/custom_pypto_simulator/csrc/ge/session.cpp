@@ -65,6 +65,18 @@ bool is_static(const sim::Model& model) {
   return true;
 }
 
+// Throws when an operator of the graph has no kernel. As GE, before anything runs: what fails on a
+// stream reaches Python as the number of an error.
+void check_operators(const sim::Model& model) {
+  const auto is_builtin = CUSTOM_PYPTO_SIM_OF_OPAPI(custom_pypto_sim_is_builtin);
+  for (const auto& node : model.nodes) {
+    const bool is_of_graph =
+        node.type == "Data" || node.type == "Const" || node.type == "NetOutput";
+    if (is_of_graph || is_builtin == nullptr || is_builtin(node.type.c_str())) continue;
+    custom_pypto_sim_require_op(node.type.c_str());
+  }
+}
+
 sim::Border border_of(const ge::Tensor& tensor) {
   sim::Border border;
   border.dtype = static_cast<aclDataType>(tensor.GetDataType());  // the numbers are the same
@@ -150,6 +162,7 @@ Session::~Session() = default;
 Status Session::AddGraph(uint32_t id, const Graph& graph, const Options&) {
   try {
     auto model = std::make_shared<const sim::Model>(sim::parse_model(bytes_of(graph)));
+    check_operators(*model);
     const std::lock_guard<std::mutex> lock(mutex);
     models[id] = std::move(model);
     return kSuccess;

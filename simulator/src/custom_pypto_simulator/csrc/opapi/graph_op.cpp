@@ -132,13 +132,20 @@ at::Tensor strided_slice(Attributes& attributes, const Inputs& in) {
   return result;
 }
 
-at::Tensor layer_norm(Attributes& attributes, const Inputs& in) {
-  return at::layer_norm(in.at(0), integers(in.at(1)), in.at(2), in.at(3),
-                        attributes.real("epsilon", 1e-5));
+// y, mean, rstd.
+Inputs layer_norm(Attributes& attributes, const Inputs& in) {
+  const auto [y, mean, rstd] = at::native_layer_norm(in.at(0), integers(in.at(1)), in.at(2),
+                                                     in.at(3), attributes.real("epsilon", 1e-5));
+  return {y, mean, rstd};
 }
 
-at::Tensor rms_norm(Attributes& attributes, const Inputs& in) {
-  return at::rms_norm(in.at(0), in.at(1).sizes(), in.at(1), attributes.real("epsilon", 1e-6));
+// y, rstd.
+Inputs rms_norm(Attributes& attributes, const Inputs& in) {
+  const double epsilon = attributes.real("epsilon", 1e-6);
+  std::vector<int64_t> dims;
+  for (int64_t dim = -in.at(1).dim(); dim != 0; ++dim) dims.push_back(dim);
+  const at::Tensor squares = in.at(0).to(at::kFloat).square().mean(dims, /*keepdim=*/true);
+  return {at::rms_norm(in[0], in[1].sizes(), in[1], epsilon), (squares + epsilon).rsqrt()};
 }
 
 // Requires the factors of the plain exp and log.
@@ -148,11 +155,19 @@ void check_plain(Attributes& attributes) {
   attributes.only("shift", 0.0);
 }
 
-// The sorted values; their indices are the second output.
-at::Tensor sort(Attributes& attributes, const Inputs& in) {
+// The sorted values and their indices.
+Inputs sort(Attributes& attributes, const Inputs& in) {
   const bool stable = attributes.integer("stable", 0) != 0;
   const bool descending = attributes.integer("descending", 0) != 0;
-  return std::get<0>(at::sort(in.at(0), stable, attributes.integer("axis", -1), descending));
+  const auto [values, indices] =
+      at::sort(in.at(0), stable, attributes.integer("axis", -1), descending);
+  return {values, indices.to(at::kInt)};
+}
+
+Inputs identity_n(Attributes&, const Inputs& in) {
+  Inputs copies;
+  for (const auto& each : in) copies.push_back(copy_on_device(each));
+  return copies;
 }
 
 // In place, like the operator: in[0] is its output.
@@ -223,10 +238,7 @@ const std::map<std::string, Function>& functions() {
       {"Log", CUSTOM_PYPTO_SIM_OP((check_plain(attributes), at::log(in.at(0))))},
       {"Swish", CUSTOM_PYPTO_SIM_OP((attributes.only("scale", 1.0), at::silu(in.at(0))))},
       {"StridedSlice", strided_slice},
-      {"LayerNormV4", layer_norm},
-      {"RmsNorm", rms_norm},
       {"ScatterNdUpdate", scatter_nd_update},
-      {"Sort", sort},
       {"SoftmaxV2", softmax},
       {"GatherV2", gather},
       {"MatMul", kMatMul},
@@ -257,20 +269,26 @@ const std::map<std::string, Function>& functions() {
   return table;
 }
 
-// The one operator whose node gives the number of its outputs.
-constexpr char kIdentityN[] = "IdentityN";
+// The operators of several outputs.
+const std::map<std::string, Inputs (*)(Attributes&, const Inputs&)>& several() {
+  static const std::map<std::string, Inputs (*)(Attributes&, const Inputs&)> table = {
+      {"IdentityN", identity_n},
+      {"LayerNormV4", layer_norm},
+      {"RmsNorm", rms_norm},
+      {"Sort", sort},
+  };
+  return table;
+}
 
 }  // namespace
 
 bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
                  std::vector<at::Tensor>& outputs) {
   Attributes attributes(node);
-  const auto found = functions().find(node.type);
-  if (found != functions().end()) {
+  if (const auto found = functions().find(node.type); found != functions().end()) {
     outputs = {found->second(attributes, inputs)};
-  } else if (node.type == kIdentityN) {
-    outputs.clear();
-    for (const auto& each : inputs) outputs.push_back(copy_on_device(each));
+  } else if (const auto of_several = several().find(node.type); of_several != several().end()) {
+    outputs = of_several->second(attributes, inputs);
   } else {
     return false;
   }
@@ -282,5 +300,5 @@ bool run_builtin(const Node& node, const std::vector<at::Tensor>& inputs,
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_is_builtin(const char* type) {
   using namespace custom_pypto_simulator;
-  return functions().count(type) != 0 || std::string(type) == kIdentityN;
+  return functions().count(type) != 0 || several().count(type) != 0;
 }

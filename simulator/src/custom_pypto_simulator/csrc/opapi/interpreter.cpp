@@ -94,15 +94,12 @@ class Run {
     if (node.type == "Const") return {constant(node)};
     const auto inputs = inputs_of(node);
     std::vector<at::Tensor> results;
-    if (run_builtin(node, inputs, results)) {
+    const Op* op = custom_pypto_sim_find_op(node.type.c_str(), false);
+    if (op == nullptr && run_builtin(node, inputs, results)) {
       for (auto& result : results) result = on_device(result);
       return results;
     }
-    const Op* op = custom_pypto_sim_find_op(node.type.c_str());
-    need(op != nullptr, "the graph engine's operator '", node.type,
-         "' is not emulated, and no simulated kernel aclnn", node.type,
-         " was found. Add it to custom_pypto_simulator/csrc/opapi, or to a library of simulated "
-         "kernels that ASCEND_CUSTOM_OPP_PATH names");
+    if (op == nullptr) op = custom_pypto_sim_require_op(node.type.c_str());
     return run_kernel(*op, node, inputs, shapes_of(node));
   }
 

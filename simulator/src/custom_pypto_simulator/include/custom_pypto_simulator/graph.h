@@ -66,9 +66,13 @@ struct Parameter {
 extern "C" {
 
 // The simulated kernel behind an op type of the graph engine ("AddCustom" -> aclnnAddCustom), found
-// as torch_npu finds it for eager calls; null when there is none. Throws std::runtime_error when
-// its library was built for another simulator.
-const custom_pypto_simulator::Op* custom_pypto_sim_find_op(const char* type);
+// as torch_npu finds it for eager calls; null when there is none. Without `is_stock`, only one that
+// is not part of the simulator: it replaces the engine's own operator. Throws std::runtime_error
+// when its library was built for another simulator.
+const custom_pypto_simulator::Op* custom_pypto_sim_find_op(const char* type, bool is_stock);
+
+// The same; throws std::invalid_argument when there is none.
+const custom_pypto_simulator::Op* custom_pypto_sim_require_op(const char* type);
 
 // Whether the engine computes an op type by itself. In libopapi.so.
 bool custom_pypto_sim_is_builtin(const char* type);

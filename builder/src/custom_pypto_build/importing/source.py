@@ -1,0 +1,48 @@
+"""A source of C++: its text without comments, with what its readers look up in it."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from custom_pypto_contract import cpp_text
+
+from .model import Place
+
+_CONSTANT = re.compile(
+    r"\b(?:const|constexpr)\s+(?:auto|[\w:]+(?:<[\w:]+>)?)(?:\s*\*|\s)\s*(?P<name>\w+)"
+    r"\s*(?:=|(?=\{))\s*"
+)
+# Whoever uses a constant has a copy of its text.
+_LONGEST_CONSTANT = 8192
+
+
+class Source:
+    """The text of the file called `name`. Every reader goes through it once."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = cpp_text.blank_comments(text)
+        self._name = name
+        self._lines = cpp_text.Lines(self.text)
+        self._brackets = cpp_text.Brackets(self.text)
+
+    def place(self, offset: int) -> Place:
+        """Return the line of the character at `offset`."""
+        return Place(self._name, self._lines.number_at(offset))
+
+    def end_of(self, start: int) -> int | None:
+        """Return the offset behind the bracket that closes that at `start`; None if none does."""
+        return self._brackets.end_of(start)
+
+    @cached_property
+    def constants(self) -> dict[str, str]:
+        """The C++ that initialises each constant."""
+        found: dict[str, str] = {}
+        limit = len(self.text)
+        for match in reversed(list(_CONSTANT.finditer(self.text))):
+            begin = match.end()
+            end = self.text.find(";", begin, min(limit, begin + _LONGEST_CONSTANT))
+            if end >= 0:
+                found.setdefault(match["name"], self.text[begin:end].strip())
+            limit = match.start()
+        return found
