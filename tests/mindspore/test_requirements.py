@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from custom_pypto_mindspore import requirements
@@ -46,6 +50,31 @@ def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     assert last.startswith("ImportError: custom_pypto_mindspore: mindspore ")
     assert "cannot import name '_pynative_executor'" in last
     assert last.endswith("pip install 'mindspore==2.10.0'")
+
+
+USES = [(module, use) for module, uses in requirements.USED.items() for use in uses]
+
+
+@pytest.mark.parametrize(("module", "use"), USES, ids=[use for _, use in USES])
+def test_what_is_missing_or_takes_other_arguments_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, use: str
+) -> None:
+    path, is_function, known = use.partition("(")
+    owner, _, name = f".{path}".rpartition(".")
+    holder: Any = importlib.import_module(module)
+    if owner:
+        stand_in = SimpleNamespace(**{name: getattr(getattr(holder, owner[1:]), name)})
+        monkeypatch.setattr(holder, owner[1:], stand_in)
+        holder = stand_in
+    requirements.check_layout()
+    if is_function:
+        monkeypatch.setattr(holder, name, lambda other, *more: None)
+        message = re.escape(f"{module}.{path} takes (other,more), not ({known}")
+        with pytest.raises(ImportError, match=f"^{message}$"):
+            requirements.check_layout()
+    monkeypatch.delattr(holder, name)
+    with pytest.raises(AttributeError, match=name):
+        requirements.check_layout()
 
 
 def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:
