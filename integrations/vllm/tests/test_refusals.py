@@ -276,6 +276,21 @@ def test_sparse_attention_of_served_models_is_ours(
     assert platform.get_attn_backend_cls(None, attn_selector_config=selector) == backend
 
 
+def test_another_model_is_served_by_a_vllm_with_other_arguments(
+    platform: Any, vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    base = platform.__mro__[1]
+    monkeypatch.setattr(base, "check_and_update_config", theirs)
+    monkeypatch.setattr(base, "get_attn_backend_cls", theirs)
+    vllm.module("vllm.config").get_current_vllm_config = lambda: make_config("LlamaForCausalLM")
+    chosen = SimpleNamespace(use_sparse=True)
+    assert platform.get_attn_backend_cls(chosen, more=1) == ((chosen,), {"more": 1})
+    assert platform.check_and_update_config(make_config("LlamaForCausalLM"), 2, more=1) is None
+
+
 def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:
     import custom_pypto_vllm
 
