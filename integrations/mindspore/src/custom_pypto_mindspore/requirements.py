@@ -25,7 +25,7 @@ USED = {
     ),
     "mindspore.graph.api": ("_pynative_executor.requires_grad()",),
     "mindspore.graph.jit_context": ("jit_context()",),
-    "mindspore.ops": ("PrimitiveWithInfer.__init__(name)", "PrimitiveWithInfer.__infer__(args)"),
+    "mindspore.ops": ("PrimitiveWithInfer(name)", "PrimitiveWithInfer.__infer__(args)"),
     "mindspore.utils.dlpack": ("from_dlpack(dlpack)", "to_dlpack(tensor)"),
 }
 
