@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import torch
 from custom_pypto_lightning_indexer import comparison, reference, samples
 from custom_pypto_plugin import SampleInput
 from indexer_op import select_int8
@@ -16,6 +15,9 @@ from plugins.lightning_indexer.tests.test_quant import (  # noqa: F401
     test_a_larger_scale_of_a_key_is_a_higher_score,
     test_a_query_token_does_not_see_the_signs_of_others,
     test_a_scale_of_zero_gives_zero,
+    test_dtypes_of_weights_and_scales_do_not_matter,
+    test_every_float8_number_is_taken_as_it_is,
+    test_float8_with_gaps_between_elements,
     test_gaps_between_elements,
     test_infinite_scales_give_inf_or_nan,
     test_keys_and_scales_that_are_part_of_a_larger_cache,
@@ -34,12 +36,7 @@ def emulated(monkeypatch: pytest.MonkeyPatch, quant_indexer: Op) -> None:
     monkeypatch.setattr(of_the_op, "op", quant_indexer)
 
 
-# The op converts float8 to float32, whose kernels test_lightning_indexer.py tests.
-SAMPLES = [
-    sample
-    for sample in samples.quant_lightning_indexer("cpu")
-    if sample.args[0].dtype == torch.int8
-]
+SAMPLES = list(samples.quant_lightning_indexer("cpu"))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
