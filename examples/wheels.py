@@ -10,11 +10,11 @@ from pathlib import Path
 from examples.errors import ExampleError
 
 DISTRIBUTIONS = Path(__file__).resolve().parents[1] / ".ci" / "distributions.py"
-OPS = ("contract", "builder", "core", "plugins/*")
-FOR_TRANSFORMERS = (
-    *("contract", "builder", "core", "plugins/lightning_indexer", "plugins/sparse_attention"),
-    "integrations/transformers",
-)
+_BASE = ("contract", "builder", "core")
+_ATTENTION = ("plugins/lightning_indexer", "plugins/sparse_attention")
+OPS = (*_BASE, "plugins/add_custom", *_ATTENTION)
+"""The folders of the distributions that decoding needs, and of the smallest op."""
+FOR_TRANSFORMERS = (*_BASE, *_ATTENTION, "integrations/transformers")
 """The folders of the distributions that models of transformers need."""
 
 
@@ -45,7 +45,7 @@ def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     """
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
     _output(*pip, "uninstall", "--yes", *_names("contract", "core", "plugins/*"))
-    for name in _names("core", "plugins/*"):
+    for name in _names(*OPS[2:]):
         _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
         yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()
 

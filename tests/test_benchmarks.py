@@ -64,10 +64,11 @@ def _reference() -> Reference:
     return found
 
 
-def test_eager_baseline_computes_the_fused_op() -> None:
+@pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
+def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
     arguments = _step()
     expected = _reference().function(*(value.clone() for value in arguments))
-    out = Baseline().sparse_attention(arguments)
+    out = baseline.sparse_attention(arguments)
     assert (out - expected).norm() < 1e-4 * expected.norm()
 
 

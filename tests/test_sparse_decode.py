@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 
 import pytest
 import torch
 
 from examples.errors import ExampleError
-from examples.sparse_decode import sizes
+from examples.sparse_decode import decode, sizes
 from examples.sparse_decode.__main__ import main
 from examples.sparse_decode.hidden_states import HiddenStates
 from examples.sparse_decode.paged_cache import PagedCache
 from examples.sparse_decode.picture import chosen_share
+from examples.sparse_decode.session import Session
 from examples.text import Text
 
 TINY = dataclasses.replace(sizes.SMALL, contexts=(127, 130), steps=4)
@@ -29,6 +31,23 @@ def test_empty_text_is_refused(tmp_path: Path) -> None:
     path.write_text(" \n")
     with pytest.raises(ExampleError, match="the file is empty"):
         Text.from_file(path)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "fastest"), [((3.0, 1.0, 2.0, 2.0), "bf16"), ((3.0, 2.0, 4.0, 1.0), "fp32")]
+)
+def test_steps_are_compared_with_the_faster_eager(
+    seconds: tuple[float, ...], fastest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = iter(seconds)
+    monkeypatch.setattr(decode, "_timed", lambda op, arguments: (op(arguments), next(left)))
+    session = Session(TINY, Text.python_documentation())
+    for _ in session.prefill():
+        pass
+    arguments = session.next_step()
+    products, way = decode._fastest_eager(arguments, session.weights)
+    assert products == fastest
+    assert way(arguments).dtype == torch.bfloat16
 
 
 def test_missing_text_ends_the_example_with_a_message(
@@ -121,4 +140,5 @@ def test_small_size_decodes_within_the_tolerance(
     output = capsys.readouterr().out
     assert status == 0
     assert "every step is within the published tolerance" in output
+    assert re.search(r"^  torch eager in (bf16|fp32) ", output, re.MULTILINE)
     assert picture.read_bytes().startswith(b"\x89PNG")

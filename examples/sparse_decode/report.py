@@ -16,7 +16,8 @@ def timing_table(steps: Sequence[Step]) -> Iterator[str]:
     # The first step is a warm-up of both: code paths and buffers are touched first there.
     warm = slice(1, None) if len(steps) > 1 else slice(None)
     yield f"{'time per step':<24}{'median':>10}{'fastest':>10}{'slowest':>10}{'first':>10}"
-    for name, times in (("custom_pypto", ours), ("torch eager", eager)):
+    baseline = f"torch eager in {steps[0].eager_products}"
+    for name, times in (("custom_pypto", ours), (baseline, eager)):
         rest = times[warm]
         columns = (median(rest), min(rest), max(rest), times[0])
         yield f"{name:<24}" + "".join(f"{value:>7.1f} ms" for value in columns)

@@ -73,6 +73,7 @@ struct RowShape {
         widened(keys.element == Element::e4m3 ? align(heads * keys.depth * 2) : 0) {}
 
   int64_t lanes() const { return vectors * kLanes; }
+  int64_t panels() const { return (vectors + kTileVectors - 1) / kTileVectors; }
   int64_t panels_at() const { return align((lanes() + kLanes) * 4); }
   int64_t widened_at() const { return panels_at() + align(steps * lanes() * 4); }
   int64_t bytes() const { return widened_at() + widened; }
@@ -207,34 +208,80 @@ inline __attribute__((always_inline)) void add_narrow_panel(
   add_panel<Operand, kVectors>(keys, panel, steps, weights, last_mask, prefetch, scores);
 }
 
-// Scores of kTileKeys keys, as their bits. Each panel restarts `prefetch`: a second prefetch costs
-// less than a branch.
+// Scores of the first `count` keys of a block, as their bits. All keys are multiplied by a panel
+// before the next one, so that it stays in the L1 cache; between panels their lanes are in memory.
+// prefetch(i) is what is done beside the tile from key i on.
 template <class Operand, class Prefetch>
-inline void score_tile(const char* const* keys, const RowShape& shape, const PackedRow& row,
-                       Prefetch prefetch, int32_t* scores_out) {
-  F32 scores[kTileKeys];
-  unroll<kTileKeys>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { scores[r] = zero(); });
+inline void score_keys(const char* const* keys, int64_t count, const RowShape& shape,
+                       const PackedRow& row, Prefetch& prefetch, int32_t* scores_out) {
   const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
+  float lanes[kKeysPerBlock<Operand>][kLanes];
+  F32 scores[kTileKeys];
+  const auto start = [&](int64_t key, bool is_first) CUSTOM_PYPTO_INLINE_LAMBDA {
+    unroll<kTileKeys>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+      scores[r] = is_first ? zero() : load(lanes[key + r]);
+    });
+  };
   const char* panel = row.panels;
   const float* weights = row.weights;
   int64_t vectors = shape.vectors;
   for (; vectors > kTileVectors; vectors -= kTileVectors) {
-    add_panel<Operand, kTileVectors>(keys, panel, shape.steps, weights, every_lane, prefetch,
-                                     scores);
+    for (int64_t i = 0; i < count; i += kTileKeys) {
+      start(i, vectors == shape.vectors);
+      add_panel<Operand, kTileVectors>(keys + i, panel, shape.steps, weights, every_lane,
+                                       prefetch(i), scores);
+      unroll<kTileKeys>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { store(lanes[i + r], scores[r]); });
+    }
     panel += shape.steps * kTileVectors * kLanes * 4;
     weights += kTileVectors * kLanes;
   }
-  add_narrow_panel<Operand, kTileVectors>(vectors, keys, panel, shape.steps, weights,
-                                          load(row.last_mask), prefetch, scores);
-  constexpr int kLast = kTileKeys - 1;
-  unroll<(kTileKeys + 3) / 4>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-    const int r = 4 * i;
-    float four[4];
-    reduce_add4(scores[r], scores[r + 1], scores[r + 2 < kLast ? r + 2 : kLast],
-                scores[r + 3 < kLast ? r + 3 : kLast], four);
-    __builtin_memcpy(scores_out + r, four, (kTileKeys - r < 4 ? kTileKeys - r : 4) * sizeof *four);
-  });
+  for (int64_t i = 0; i < count; i += kTileKeys) {
+    start(i, vectors == shape.vectors);
+    add_narrow_panel<Operand, kTileVectors>(vectors, keys + i, panel, shape.steps, weights,
+                                            load(row.last_mask), prefetch(i), scores);
+    constexpr int kLast = kTileKeys - 1;
+    unroll<(kTileKeys + 3) / 4>([&](int j) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const int r = 4 * j;
+      float four[4];
+      reduce_add4(scores[r], scores[r + 1], scores[r + 2 < kLast ? r + 2 : kLast],
+                  scores[r + 3 < kLast ? r + 3 : kLast], four);
+      __builtin_memcpy(scores_out + i + r, four,
+                       (kTileKeys - r < 4 ? kTileKeys - r : 4) * sizeof *four);
+    });
+  }
 }
+
+// Prefetches `count` keys, some lines of them before each tile, of which there are `tiles`: for
+// tiles so small that instructions within them would take time.
+class PrefetchLines {
+ public:
+  PrefetchLines(const char* const* keys, int64_t count, int64_t key_bytes, int64_t tiles)
+      : next_(keys), key_bytes_(key_bytes) {
+    const int64_t lines = count * ((key_bytes + kLine - 1) / kLine);
+    lines_ = (lines + tiles - 1) / tiles;
+    end_ = keys + count;
+  }
+
+  NoPrefetch operator()(int64_t) {
+    for (int64_t line = 0; line < lines_ && next_ != end_; ++line) {
+      __builtin_prefetch(*next_ + offset_);
+      offset_ += kLine;
+      if (offset_ < key_bytes_) continue;
+      offset_ = 0;
+      ++next_;
+    }
+    return {};
+  }
+
+ private:
+  static constexpr int64_t kLine = 64;
+
+  const char* const* next_;
+  const char* const* end_;
+  int64_t key_bytes_;
+  int64_t lines_;
+  int64_t offset_ = 0;
+};
 
 // The keys of a block as they are multiplied: in place.
 struct KeysInPlace {
@@ -356,19 +403,27 @@ inline void score_blocks(const ScoreRange& range) {
       tlb_cursor.warm_tlb(left < kTlbBatchKeys ? left : kTlbBatchKeys);
     }
     const char* const* at = addresses.block();
-    const char* const* tiles = key_rows.load(at, left < kKeys ? left : kKeys);
+    const int64_t present = left < kKeys ? left : kKeys;
+    const char* const* tiles = key_rows.load(at, present);
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block;
-      const int64_t count = seen < kKeys ? seen : kKeys;
+      const int64_t count = seen < present ? seen : present;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
-      int64_t i = 0;
-      for (; i < count && i < left; i += kTileKeys) {
-        const typename KeyRows::Prefetch next(at + i + kPrefetchAhead, prefetch_bytes);
-        score_tile<Operand>(tiles + i, shape, row, next, ranks + i);
+      if constexpr (kTileVectors > 2) {
+        const auto prefetch = [&](int64_t i) CUSTOM_PYPTO_INLINE_LAMBDA {
+          return typename KeyRows::Prefetch(at + i + kPrefetchAhead, prefetch_bytes);
+        };
+        score_keys<Operand>(tiles, count, shape, row, prefetch, ranks);
+      } else {
+        // No more of keys with a stride than they have numbers.
+        const int64_t most = shape.steps * Operand::kStepBytes;
+        PrefetchLines prefetch(at + kKeys, kKeys, key_bytes < most ? key_bytes : most,
+                               kKeys / kTileKeys * shape.panels());
+        score_keys<Operand>(tiles, count, shape, row, prefetch, ranks);
       }
-      key_rows.scale(ranks, i);
-      rank_scores(ranks, i);
+      key_rows.scale(ranks, count);
+      rank_scores(ranks, count);
     }
     addresses.advance();
   }

@@ -39,8 +39,10 @@ inline I32 max(I32 a, I32 b) {
 inline F32 to_float(I32 x) { return _mm256_cvtepi32_ps(reinterpret_cast<__m256i>(x)); }
 #ifndef CUSTOM_PYPTO_CPU_INT8_DOT
 inline I32 int8_dot(I32 acc, I32 a, I32 b) {
-  return acc + reinterpret_cast<I32>(
-                   _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  acc += reinterpret_cast<I32>(
+      _mm256_madd_epi16(reinterpret_cast<__m256i>(a), reinterpret_cast<__m256i>(b)));
+  asm("" : "+x"(acc));  // else GCC adds the products of many steps later, and spills them
+  return acc;
 }
 #endif
 
