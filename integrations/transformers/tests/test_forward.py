@@ -10,6 +10,7 @@ import torch
 from custom_pypto_transformers import attention
 from custom_pypto_transformers.key_ranges import KeyRanges
 from tiny_models import (
+    CACHE,
     assert_close,
     assert_close_to_eager,
     assert_tokens_of_eager,
@@ -62,7 +63,7 @@ def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) 
                 ids[:, part],
                 attention_mask=mask[:, : part.stop],
                 position_ids=places[:, part],
-                past_key_values=cache,
+                **{CACHE: cache},
             )
             pieces.append(out.logits)
         return torch.cat(pieces, 1)[mask.bool()]

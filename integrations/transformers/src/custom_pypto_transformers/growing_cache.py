@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
-from transformers import DynamicCache
-from transformers.cache_utils import DynamicIndexedLayer
+from transformers import DynamicCache, cache_utils
 
+from .fallback import warn_once
 from .pages import row_pitch
+from .parts import Parts
+
+DynamicIndexedLayer: Any = getattr(cache_utils, "DynamicIndexedLayer", object)
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
@@ -27,6 +31,9 @@ class GrowingCache(DynamicCache):  # type: ignore[misc]
 
     def __init__(self, config: Any) -> None:
         super().__init__(config=config)
+        if (difference := _difference()) is not None:
+            warn_once(difference, "GrowingCache copies all keys each step, as DynamicCache does")
+            return
         self.layers = [
             GrowingIndexedLayer() if type(layer) is DynamicIndexedLayer else layer
             for layer in self.layers
@@ -56,6 +63,18 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
             self.lazy_initialization_indexer(indexer_key_states)
         self.indexer_keys = append(self.indexer_keys, indexer_key_states)
         return self.indexer_keys
+
+
+@functools.cache
+def _difference() -> str | None:
+    parts = Parts("transformers.cache_utils")
+    for name in ("update", "update_indexer"):
+        ours = getattr(GrowingIndexedLayer, name)
+        parts.replaces(f"DynamicIndexedLayer.{name}", ours)
+    parts.calls("DynamicIndexedLayer", 0)
+    parts.calls("DynamicIndexedLayer.lazy_initialization", 3)
+    parts.calls("DynamicIndexedLayer.lazy_initialization_indexer", 2)
+    return parts.difference()
 
 
 def append(held: Tensor, new: Tensor) -> Tensor:
