@@ -128,14 +128,14 @@ class Draft:
             if count > _MOST_ELEMENTS:
                 if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
                     raise ValueError("no tensor is as large")
-                given[tensor.name] = torch.zeros((), dtype=dtype).expand(sizes)
+                given[tensor.name] = torch.zeros((), dtype=dtype, device="cpu").expand(sizes)
                 continue
             if values is not None:
-                made = torch.tensor(self._integers(values, count)).reshape(sizes)
+                made = torch.tensor(self._integers(values, count), device="cpu").reshape(sizes)
             elif dtype.is_floating_point:
-                made = torch.randn(sizes, generator=generator)
+                made = torch.randn(sizes, generator=generator, device="cpu")
             else:
-                made = torch.randint(-3, 4, sizes, generator=generator)
+                made = torch.randint(-3, 4, sizes, generator=generator, device="cpu")
             given[tensor.name] = made.to(dtype)
         return {each.name: given[each.name] for each in self.op.arguments}
 

@@ -246,7 +246,7 @@ class _Breaker:
         for _ in range(_TRIES if allowed is not None else 0):
             given = draw(self._op, self._random)
             if resolve(allowed, Evaluation(self._op, given).value_of) is None:
-                return {**given, self._name: torch.zeros(1, 1, dtype=torch.int32)}
+                return {**given, self._name: torch.zeros(1, 1, dtype=torch.int32, device="cpu")}
         return None
 
     def _sizes(self) -> Iterator[Violation]:

@@ -142,3 +142,31 @@ def test_key_ranges_move_to_a_device() -> None:
     assert moved.offset == 5
     assert moved.segments is not None
     assert all(tensor.device.type == "meta" for tensor in (moved.first, *moved.segments))
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
+@pytest.mark.parametrize("by", ["context", "setting"])
+def test_the_default_device_is_not_used(model: Any, cache: str, by: str) -> None:
+    mask, ids = PADDINGS["left"], prompt(2, TOKENS)
+
+    def run() -> list[Tensor]:
+        held = make_cache(cache, model.config)
+        parts = (slice(0, 40), slice(40, TOKENS))
+        options = {CACHE: held}
+        return [
+            model(ids[:, part], attention_mask=mask[:, : part.stop], **options).logits
+            for part in parts
+        ]
+
+    wanted = run()
+    if by == "context":
+        with torch.device("meta"):
+            found = run()
+    else:
+        torch.set_default_device("meta")
+        try:
+            found = run()
+        finally:
+            torch.set_default_device(None)
+    for mine, other in zip(found, wanted, strict=True):
+        assert torch.equal(mine, other)

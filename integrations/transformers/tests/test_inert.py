@@ -58,7 +58,7 @@ for family in PREFIXES:
         found[family, implementation] = (
             compute(model, implementation),
             functions_of(lambda: compute(made(), implementation)),
-            [type(module).__module__ + "." + type(module).__qualname__ for module in model.modules()],
+            [f"{type(each).__module__}.{type(each).__qualname__}" for each in model.modules()],
             [module.forward.__func__.__module__ for module in model.modules()],
             {name: str(kind) for name, kind in model._can_record_outputs.items()},
         )

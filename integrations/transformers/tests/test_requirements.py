@@ -107,14 +107,15 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(
 
 
 def test_an_unknown_layout_names_the_tested_transformers() -> None:
+    """Without this class nothing tells us which attention a model has."""
     code = """
 import transformers.models.deepseek_v32.modeling_deepseek_v32 as module
-del module.apply_rotary_pos_emb
+del module.DeepseekV32PreTrainedModel
 import custom_pypto_transformers
 """
     last = import_error(code)
     assert last.startswith("ImportError: custom_pypto_transformers: transformers ")
-    assert "no attribute 'apply_rotary_pos_emb'" in last
+    assert "no attribute 'DeepseekV32PreTrainedModel'" in last
     assert f"pip install 'transformers<={requirements.TESTED}'" in last
 
 

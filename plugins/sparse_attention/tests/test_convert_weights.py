@@ -111,7 +111,7 @@ def step_of(model: str, rope: str, down: float = 1.0) -> Step:
     mask = torch.zeros(BATCH, 1, *later.shape).masked_fill(later, torch.finfo(x.dtype).min)
     taken: list[Tensor] = []
     attention.o_proj.register_forward_pre_hook(lambda _, arguments: taken.append(arguments[0]))
-    out = attention(x, (cos, sin), mask, past_key_values=cache)[0]
+    out = attention(x, (cos, sin), mask, cache)[0]
     layer = cache.layers[0]
     return Step(
         attention=attention,

@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
-from transformers import DynamicCache, cache_utils
+from transformers import DynamicCache, cache_utils, masking_utils
 
 from .fallback import warn_once
 from .pages import row_pitch
-from .parts import Parts
+from .parts import Parts, parameters
 
+# What `generate` and models call their cache: past_key_values, which warns since transformers 5.24.
+CACHE = "cache" if "cache" in parameters(masking_utils.create_causal_mask) else "past_key_values"
 DynamicIndexedLayer: Any = getattr(cache_utils, "DynamicIndexedLayer", object)
 
 
@@ -21,7 +23,7 @@ class GrowingCache(DynamicCache):  # type: ignore[misc]
     """transformers' DynamicCache for sparse attention models, without a copy of all keys each step.
 
     Each layer reserves memory for more tokens, and grows it by half when it is full. Pass it to
-    ``generate`` or ``forward`` as ``past_key_values``.
+    ``generate`` or ``forward`` as ``past_key_values``; since transformers 5.24, as ``cache``.
 
     Args:
         config: the model's configuration, as for DynamicCache.

@@ -20,8 +20,8 @@ Rope = Callable[..., tuple[Tensor, Tensor]]
 class FusedIndexer:
     """Mixin for a transformers indexer class: selects by the op if the mask is a KeyRanges."""
 
-    # transformers' own class, its rotary embedding and the names of its forward's parameters; set by
-    # a subclass of both.
+    # transformers' own class, its rotary embedding, and the names that its forward takes; set by a
+    # subclass of both.
     original: type[Any]
     rope: Rope
     takes: frozenset[str]

@@ -34,7 +34,7 @@ class Parts:
                 self._differences.append(f"another {path}{inspect.signature(function)}")
 
     def replaces(self, path: str, ours: Any) -> None:
-        """Check that our function takes what a function of transformers takes, by the same names."""
+        """Check that our function takes what one of transformers takes, by the same names."""
         needed, taken = _named(ours, required=True), _named(ours)
         for function in self._find(path):
             if not needed <= _named(function) <= taken:
