@@ -6,7 +6,6 @@ demands that the class has nothing else.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import Any
 
@@ -25,12 +24,9 @@ def _forward_with(rope: str) -> Any:
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor,
         position_ids: Tensor,
-        cache: Any = None,
         past_key_values: Any = None,
     ) -> Tensor:
         """Return the positions [B, S, K] of the keys with the highest scores, int32."""
-        # transformers before 5.24 calls it past_key_values.
-        cache = past_key_values if cache is None else cache
         original = type(self)
         seen = _count_seen(attention_mask)
         if seen is None:
@@ -41,7 +37,7 @@ def _forward_with(rope: str) -> Any:
                 position_embeddings,
                 attention_mask,
                 position_ids,
-                cache,
+                past_key_values,
             )
             return selected
         batch, tokens, _ = hidden_states.shape
@@ -53,8 +49,8 @@ def _forward_with(rope: str) -> Any:
         )
         query = torch.cat([query_rope, query[..., size:]], -1)
         key = torch.cat([key_rope, key[..., size:]], -1).squeeze(2)
-        if cache is not None:
-            key = cache.update_indexer(key, self.layer_idx)
+        if past_key_values is not None:
+            key = past_key_values.update_indexer(key, self.layer_idx)
         # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         keys = attention_mask.shape[-1]
@@ -68,9 +64,6 @@ def _forward_with(rope: str) -> Any:
         # A query that sees fewer than K keys gets the last key, which is masked, for the rest.
         return torch.where(found < 0, keys - 1, found)
 
-    # kernels compares the number of parameters, and each release has one of the two names.
-    *same, _ = inspect.signature(forward).parameters.values()
-    forward.__signature__ = inspect.Signature(same)  # type: ignore[attr-defined]
     return forward
 
 
