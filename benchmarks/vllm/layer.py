@@ -22,8 +22,9 @@ DENSE_BLOCK = 16
 
 
 def make_dense(context: int, requests: int) -> Callable[[], Any]:
-    """Return a call of vLLM's kernel for dense MLA."""
-    import vllm._C  # noqa: F401  registers it
+    """Return a call of the kernel of vLLM's reference MLA."""
+    # Registers it, from the library that vLLM chooses for this CPU.
+    import vllm._custom_ops  # noqa: F401
 
     cache, table = _paged(context, requests, DENSE_BLOCK, LATENT + ROPE)
     query = _normal(requests, HEADS, LATENT + ROPE)

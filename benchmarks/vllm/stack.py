@@ -46,7 +46,7 @@ _SPARSE = {
     "index_head_dim": INDEX_SIZE,
     "index_topk": TOPK,
 }
-# For tests: every part runs, in milliseconds. vLLM's kernel for dense MLA takes no other latents.
+# For tests: every part runs, in milliseconds. vLLM's reference MLA takes no other latents.
 _TINY = {
     "hidden_size": 128,
     "intermediate_size": 256,

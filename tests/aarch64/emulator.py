@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
 import subprocess
 import threading
@@ -11,6 +12,8 @@ from pathlib import Path
 
 import torch
 from cross_build import EMULATORS, require
+from custom_pypto_build import compiler
+from custom_pypto_contract.dtypes import DTYPES
 from torch import Tensor
 
 ISA_VARIABLE = "CUSTOM_PYPTO_CPU_ISA"
@@ -31,8 +34,27 @@ CPUS = {
 }
 """For each instruction set the least processor that has it."""
 
-ELEMENTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.int8: 3}
-"""Element of custom_pypto/cpu/element.h."""
+
+def _elements() -> dict[torch.dtype, int]:
+    include = compiler.core_include() / "custom_pypto"
+    enum = re.search(r"enum class Element : int {(.*)};", (include / "cpu/element.h").read_text())
+    assert enum
+    order = enum[1].replace(" ", "").split(",")
+    # element_of() names all but the last, float32.
+    pairs = re.findall(
+        r"ScalarType::(\w+)\)? (?:return|\?) Element::(\w+)", (include / "dtype.h").read_text()
+    )
+    elements = {"Float": "fp32", **dict(pairs)}
+    assert sorted(elements.values()) == sorted(order)
+    return {
+        getattr(torch, name): order.index(elements[cpp])
+        for name, cpp in DTYPES.items()
+        if cpp in elements
+    }
+
+
+ELEMENTS = _elements()
+"""{dtype: its Element of custom_pypto/cpu/element.h}, for every dtype that kernels read."""
 
 Argument = int | float | bytes | Tensor
 

@@ -14,9 +14,11 @@ import mindspore
 import numpy as np
 import pytest
 import torch
+from custom_pypto_contract import dtypes
 from custom_pypto_mindspore.memory import DTYPES, to_mindspore, to_torch
 from mindspore import Parameter, Tensor, mint
 from mindspore.common.initializer import initializer
+from mindspore.utils import dlpack
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -29,6 +31,17 @@ def test_every_dtype_is_shared_both_ways(name: str) -> None:
     back = to_mindspore(theirs, lambda: "theirs")
     assert (back.dtype, back.data_ptr()) == (mine.dtype, theirs.data_ptr())
     assert torch.equal(to_torch(back, lambda: "back"), theirs)
+
+
+@pytest.mark.parametrize("name", dtypes.DTYPES)
+def test_a_dtype_of_contracts_is_listed_if_mindspore_takes_it(name: str) -> None:
+    tensor = torch.zeros(3, dtype=torch.uint8).to(getattr(torch, name))
+    try:
+        dlpack.from_dlpack(tensor.__dlpack__())
+    except (BufferError, RuntimeError, TypeError):
+        assert name not in DTYPES
+    else:
+        assert name in DTYPES
 
 
 def test_the_op_reads_where_mindspore_wrote(vector: Tensor) -> None:

@@ -13,7 +13,7 @@ import mindspore
 import numpy as np
 import pytest
 import torch
-from custom_pypto_mindspore.memory import to_mindspore, to_torch
+from custom_pypto_mindspore.memory import DTYPES, dtype_name, to_mindspore, to_torch
 from custom_pypto_mindspore.op import leaves, map_leaves
 from custom_pypto_testing.drawn_samples import drawn_samples
 
@@ -29,6 +29,14 @@ def copy_tensor(tensor: torch.Tensor) -> torch.Tensor:
 
 def map_tensors(function: Callable[[Any], Any], kind: type, value: Any) -> Any:
     return map_leaves(lambda leaf: function(leaf) if isinstance(leaf, kind) else leaf, value)
+
+
+def as_mindspore(tensor: torch.Tensor) -> mindspore.Tensor:
+    """Make a tensor of the values; of the shape and dtype, if the memory cannot be shared."""
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name in DTYPES:
+        return to_mindspore(copy_tensor(tensor), str)
+    return mindspore.Tensor(shape=tuple(tensor.shape), dtype=getattr(mindspore, name))
 
 
 def assert_same(got: Any, wanted: Any) -> None:
@@ -53,9 +61,13 @@ def test_results_and_writes_are_torchs(op: str) -> None:
     assert samples
     for sample in samples:
         given = map_tensors(copy_tensor, torch.Tensor, (sample.args, dict(sample.kwargs)))
-        args, kwargs = map_tensors(
-            lambda tensor: to_mindspore(copy_tensor(tensor), str), torch.Tensor, given
-        )
+        args, kwargs = map_tensors(as_mindspore, torch.Tensor, given)
+        dtypes = [dtype_name(each.dtype) for each in leaves((args, kwargs), mindspore.Tensor)]
+        if not_shared := [each for each in dtypes if each not in DTYPES]:
+            message = f"^{op}: argument '\\w+' is of dtype {not_shared[0]}, whose memory MindSpore"
+            with pytest.raises(TypeError, match=message):
+                getattr(cp.ops, op)(*args, **kwargs)
+            continue
         result = getattr(cp.ops, op)(*args, **kwargs)
         wanted = getattr(torch.ops.custom_pypto, op)(*given[0], **given[1])
         assert_same(result, wanted)

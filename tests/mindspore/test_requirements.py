@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from custom_pypto_mindspore import requirements
@@ -44,8 +47,34 @@ def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: custom_pypto_mindspore: mindspore ")
-    assert "cannot import name '_pynative_executor'" in last
+    assert "has no attribute '_pynative_executor'" in last
     assert last.endswith("pip install 'mindspore==2.10.0'")
+
+
+USES = [(module, use) for module, uses in requirements.USED.items() for use in uses]
+
+
+@pytest.mark.parametrize(("module", "use"), USES, ids=[use for _, use in USES])
+def test_what_is_missing_or_takes_other_arguments_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, use: str
+) -> None:
+    path, is_function, known = use.partition("(")
+    owner, _, name = path.rpartition(".")
+    holder: Any = importlib.import_module(module)
+    if is_function:
+        whole = getattr(holder, owner) if owner else holder
+        if isinstance(whole, type):
+            # MindSpore's own class may be one of C++, whose methods cannot be set.
+            whole = type(owner, (whole,), {})
+            monkeypatch.setattr(holder, owner, whole)
+        requirements.check_layout()
+        monkeypatch.setattr(whole, name, lambda other, *more: None)
+        message = re.escape(f"{module}.{path} takes (other,more), not ({known}")
+        with pytest.raises(ImportError, match=f"^{message}$"):
+            requirements.check_layout()
+    monkeypatch.delattr(holder, owner or name)
+    with pytest.raises(AttributeError, match=owner or name):
+        requirements.check_layout()
 
 
 def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from custom_pypto_build.importing.model import ImportedOp
 from custom_pypto_build.importing.read_files import Sources
 
 _OPTION = "--op-plugin"
+_VARIABLE = "CUSTOM_PYPTO_TEST_OP_PLUGIN"
 _OPS = pytest.StashKey[list[ImportedOp]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the option."""
-    parser.addoption(_OPTION, type=Path, help="op_plugin_functions.yaml, or a file of its form")
+    text = "op_plugin_functions.yaml, or a file of its form"
+    parser.addoption(_OPTION, type=Path, default=os.environ.get(_VARIABLE), help=text)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -35,7 +38,9 @@ def _complete(config: pytest.Config) -> list[ImportedOp]:
     if _OPS not in config.stash:
         file = config.getoption(_OPTION)
         if file is None:
-            raise pytest.UsageError(f"name a file by {_OPTION}")
+            raise pytest.UsageError(
+                f"name op-plugin's op_plugin_functions.yaml by {_OPTION} or {_VARIABLE}"
+            )
         ops = read_files.read(Sources(op_plugin=(file,)))
         config.stash[_OPS] = [op for op in ops if op.is_complete]
     return config.stash[_OPS]

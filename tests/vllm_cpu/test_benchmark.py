@@ -30,3 +30,15 @@ def test_small_matrices(tmp_path: Path) -> None:
     assert 0.9 < one["overlap"] < 1
     assert all(seconds > 0 for seconds in two["parts"].values())
     assert all(each["seconds"] > 0 for each in run["cells"]["1 x 300"]["prefill"].values())
+
+
+def test_the_reference_is_of_the_library_that_vllm_chooses() -> None:
+    """On CPUs without AVX-512 it is another one, and a process cannot load both."""
+    code = """
+import torch
+torch.cpu._is_avx512_supported = lambda: False
+import vllm._custom_ops
+from benchmarks.vllm.layer import make_dense
+make_dense(64, 1)()
+"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -23,11 +23,9 @@ class FakeVllm:
         for line in (RECORDS / f"{release}.txt").read_text().splitlines():
             path, *attributes = line.split()
             module, _, name = path.rpartition(".")
-            has = dict.fromkeys(attributes)
-            if name == name.lower():
-                setattr(self.module(module), name, _function(name, attributes))
-            else:
-                setattr(self.module(module), name, type(name, (), has))
+            has = {each.partition("(")[0]: _function(each) for each in attributes}
+            made = has.get("") if name == name.lower() else type(name, (), has)
+            setattr(self.module(module), name, made)
 
     def module(self, name: str) -> ModuleType:
         if name not in sys.modules:
@@ -40,14 +38,18 @@ class FakeVllm:
         if module in sys.modules:
             self.monkeypatch.delattr(sys.modules[module], name)
         else:
-            module, _, owner = module.rpartition(".")
-            delattr(getattr(sys.modules[module], owner), name)
+            delattr(self.owner(module), name)
+
+    def owner(self, path: str) -> Any:
+        """Return the class, or the module of a function, of this path."""
+        module, _, name = path.rpartition(".")
+        return getattr(sys.modules[module], name)
 
 
-def _function(name: str, parameters: list[str]) -> Any:
-    scope: dict[str, Any] = {}
-    exec(f"def {name}({', '.join(parameters)}): ...", scope)
-    return scope[name]
+def _function(signature: str) -> Any:
+    """Make the function of a record, ``name(x,y)``; None for a name without parameters."""
+    _, is_function, parameters = signature.partition("(")
+    return eval(f"lambda {parameters[:-1]}: None") if is_function else None
 
 
 RELEASES = sorted(each.stem for each in RECORDS.glob("*.txt"))

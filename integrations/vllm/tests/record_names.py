@@ -1,4 +1,4 @@
-"""Prints which of the names that we use the sources of a vLLM have.
+"""Prints which of the names that we use the sources of a vLLM have, and functions' parameters.
 
 ``python integrations/vllm/tests/record_names.py FOLDER``, where FOLDER holds an unpacked wheel or a
 checkout. The output belongs in names_of_vllm/<version>.txt.
@@ -35,9 +35,7 @@ def find(root: Path, module: str, name: str) -> ast.stmt | None:
 
 
 def attributes(node: ast.stmt) -> set[str]:
-    """List the methods, fields and attributes of a class, or the parameters of a function."""
-    if isinstance(node, ast.FunctionDef):
-        return {each.arg for each in node.args.args}
+    """List the methods, fields and attributes of a class."""
     found: set[str] = set()
     for each in ast.walk(node):
         if isinstance(each, ast.FunctionDef):
@@ -51,13 +49,35 @@ def attributes(node: ast.stmt) -> set[str]:
     return found
 
 
+def signature(node: ast.stmt, function: str) -> list[str]:
+    """List the one signature that a class or function has under this name: ``name(x,y)``."""
+    found = [each for each in ast.walk(node) if isinstance(each, ast.FunctionDef)]
+    if function:
+        found = [each for each in found if each.name == function]
+    parameters = (
+        [*each.args.args, *each.args.kwonlyargs, each.args.vararg, each.args.kwarg]
+        for each in found[:1]
+    )
+    return [
+        f"{function}({','.join(a.arg for a in args if a and a.arg not in ('self', 'cls'))})"
+        for args in parameters
+    ]
+
+
 def record(root: Path) -> list[str]:
     """List the names that the sources have, with the attributes that we use."""
     lines = []
     for name, (module, used) in NAMES.items():
         node = find(root, module, name)
         if node is not None:
-            has = [each for each in used.split() if each in attributes(node)]
+            has = []
+            for each in used.split():
+                attribute, is_function, _ = each.partition("(")
+                has += (
+                    signature(node, attribute)
+                    if is_function
+                    else [attribute] * (attribute in attributes(node))
+                )
             lines.append(" ".join([f"{module}.{name}", *has]))
     return lines
 

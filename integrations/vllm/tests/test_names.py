@@ -17,20 +17,43 @@ def test_a_release_that_is_supported(vllm: Any) -> None:
     assert names.mismatch() is None
 
 
-@pytest.mark.parametrize(
-    "path",
-    [f"{module}.{name}" for name, (module, _) in names.NAMES.items()]
-    + [f"{m}.{name}.{each}" for name, (m, used) in names.NAMES.items() for each in used.split()],
-)
-def test_a_missing_name_is_named(vllm: Any, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
-    if path.endswith("resolve_obj_by_qualname.qualname"):
-        module = vllm.module("vllm.utils.import_utils")
-        monkeypatch.setattr(module, "resolve_obj_by_qualname", lambda name: None)
-    else:
-        vllm.remove(path)
+USES = [
+    (module, name, each) for name, (module, used) in names.NAMES.items() for each in used.split()
+]
+
+
+def assert_named(path: str) -> None:
     sentence = names.mismatch()
     assert sentence is not None
-    assert f"lacks names that {names.OLDEST} to {names.NEWEST} have ({path})" in sentence
+    assert f"lacks what {names.OLDEST} to {names.NEWEST} have ({path})" in sentence
+
+
+@pytest.mark.parametrize("path", [f"{module}.{name}" for name, (module, _) in names.NAMES.items()])
+def test_a_missing_name_is_named(vllm: Any, path: str) -> None:
+    vllm.remove(path)
+    assert_named(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "use"), [(f"{m}.{name}", use) for m, name, use in USES if use[0] != "("]
+)
+def test_a_missing_attribute_is_named(vllm: Any, path: str, use: str) -> None:
+    vllm.remove(f"{path}.{use.partition('(')[0]}")
+    assert_named(f"{path}.{use}")
+
+
+@pytest.mark.parametrize("change", ["renamed", "another"])
+@pytest.mark.parametrize(("module", "name", "use"), [each for each in USES if "(" in each[2]])
+def test_a_changed_signature_is_named(
+    vllm: Any, monkeypatch: pytest.MonkeyPatch, change: str, module: str, name: str, use: str
+) -> None:
+    attribute, _, parameters = use[:-1].partition("(")
+    known = [each for each in parameters.split(",") if each and each[-1] != "?"]
+    changed = [*known, "more"] if change == "another" else ["other", *known[1:]]
+    function = eval(f"lambda {','.join(changed)}: None")
+    owner = vllm.owner(f"{module}.{name}") if attribute else vllm.module(module)
+    monkeypatch.setattr(owner, attribute or name, function)
+    assert_named(f"{module}.{name}{'.' if attribute else ''}{use}")
 
 
 @pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])

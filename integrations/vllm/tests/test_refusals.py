@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +18,15 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
         model_config=SimpleNamespace(
             architectures=[architecture],
             dtype=torch.bfloat16,
+            hf_config=SimpleNamespace(
+                architectures=[architecture],
+                first_k_dense_replace=1,
+                indexer_rope_interleave="Glm" in architecture,
+                n_routed_experts=8,
+                num_hidden_layers=3,
+                scoring_func="sigmoid",
+                topk_method="noaux_tc",
+            ),
             use_mla=True,
             using_transformers_backend=lambda: False,
         ),
@@ -41,8 +52,8 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
         additional_config={},
     )
     for path, value in changes.items():
-        section, _, field = path.rpartition("__")
-        setattr(getattr(config, section) if section else config, field, value)
+        *sections, field = path.split("__")
+        setattr(functools.reduce(getattr, sections, config), field, value)
     return config
 
 
@@ -72,6 +83,18 @@ def platform(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module.SparseCpuPlatform
 
 
+def quantised(bits: int, *ignored: str) -> dict[str, Any]:
+    """Return what compressed-tensors writes of integer weights into config.json."""
+    group = {"targets": ["Linear"], "weights": {"type": "int", "num_bits": bits}}
+    return {
+        "quant_method": "compressed-tensors",
+        "config_groups": {"group_0": group},
+        "ignore": ["lm_head", *ignored],
+    }
+
+
+EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
+QUANTISED = "model_config__hf_config__quantization_config"
 BLOCKS_OF_FP8 = SimpleNamespace(weight_block_size=[128, 128])
 
 REFUSED = {
@@ -89,6 +112,74 @@ REFUSED = {
     "attention_config__backend": ("CPU_MLA", "remove --attention-backend"),
     "quant_config": (BLOCKS_OF_FP8, "convert the checkpoint to bfloat16"),
 }
+
+# The checkpoint's config.json.
+CHECKPOINTS: dict[str, tuple[str, Any, str]] = {
+    "rotates": ("indexer_rope_interleave", True, "indexer_rope_interleave must be true for GLM-5"),
+    "scores": ("scoring_func", "softmax", "set scoring_func to sigmoid and topk_method to"),
+    "chooses": ("topk_method", None, "set scoring_func to sigmoid and topk_method to noaux_tc"),
+    "W8A8": ("quantization_config", quantised(8), "leave mlp.experts in 16 bits"),
+    "W8A8 experts": (
+        "quantization_config",
+        quantised(8, KV_B_PROJ),
+        "leave mlp.experts in 16 bits",
+    ),
+    "W8A8 dense": ("quantization_config", quantised(8, EXPERTS), "leave kv_b_proj in 16 bits"),
+    "W8A8 last layer": (
+        "quantization_config",
+        quantised(8, EXPERTS, *(f"model.layers.{i}.self_attn.kv_b_proj" for i in range(2))),
+        "leave kv_b_proj in 16 bits",
+    ),
+    "W4A16 experts": ("quantization_config", quantised(4), "leave mlp.experts in 16 bits"),
+    "W4A16 dense": (
+        "quantization_config",
+        quantised(4, EXPERTS, KV_B_PROJ),
+        "no product by weights of 4 bits: use 8 or 16 bits",
+    ),
+    "AWQ": (
+        "quantization_config",
+        {"quant_method": "awq", "bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]},
+        "no product by weights of 4 bits: use 8 or 16 bits",
+    ),
+}
+
+
+@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
+def test_a_checkpoint_is_refused(platform: Any, checkpoint: str) -> None:
+    field, value, remedy = CHECKPOINTS[checkpoint]
+    changes = {f"model_config__hf_config__{field}": value}
+    with pytest.raises(NotImplementedError) as caught:
+        platform.check_and_update_config(make_config(**changes))
+    assert re.fullmatch(
+        f"custom_pypto_vllm: DeepseekV32ForCausalLM: .*{remedy}.*", str(caught.value)
+    )
+    platform.check_and_update_config(make_config("DeepseekV3ForCausalLM", **changes))
+
+
+@pytest.mark.parametrize("rotates", [False, None])
+def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> None:
+    config = make_config("GlmMoeDsaForCausalLM")
+    config.model_config.hf_config.indexer_rope_interleave = rotates
+    with pytest.raises(NotImplementedError, match="must be true for GLM-5"):
+        platform.check_and_update_config(config)
+
+
+def test_dense_weights_of_8_bits_are_served(platform: Any) -> None:
+    platform.check_and_update_config(make_config(**{QUANTISED: quantised(8, EXPERTS, KV_B_PROJ)}))
+
+
+def test_a_dense_model_needs_no_fields_of_experts(platform: Any) -> None:
+    config = make_config(
+        model_config__hf_config__first_k_dense_replace=3, model_config__hf_config__topk_method=None
+    )
+    platform.check_and_update_config(config)
+
+
+def test_weights_of_4_bits_are_served_where_vllm_has_the_product(
+    platform: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
+    platform.check_and_update_config(make_config(**{QUANTISED: quantised(4, EXPERTS, KV_B_PROJ)}))
 
 
 @pytest.mark.parametrize("setting", REFUSED)
@@ -183,6 +274,21 @@ def test_sparse_attention_of_served_models_is_ours(
     vllm.module("vllm.config").get_current_vllm_config = lambda: make_config(architecture)
     selector = SimpleNamespace(use_sparse=sparse)
     assert platform.get_attn_backend_cls(None, attn_selector_config=selector) == backend
+
+
+def test_another_model_is_served_by_a_vllm_with_other_arguments(
+    platform: Any, vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def theirs(*args: Any, **kwargs: Any) -> Any:
+        return args, kwargs
+
+    base = platform.__mro__[1]
+    monkeypatch.setattr(base, "check_and_update_config", theirs)
+    monkeypatch.setattr(base, "get_attn_backend_cls", theirs)
+    vllm.module("vllm.config").get_current_vllm_config = lambda: make_config("LlamaForCausalLM")
+    chosen = SimpleNamespace(use_sparse=True)
+    assert platform.get_attn_backend_cls(chosen, more=1) == ((chosen,), {"more": 1})
+    assert platform.check_and_update_config(make_config("LlamaForCausalLM"), 2, more=1) is None
 
 
 def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import custom_pypto.core  # noqa: F401  (its own errors come first)
 
-from .requirements import check_requirements, unknown_layout
+from .requirements import check_layout, check_requirements, unknown_layout
 
 check_requirements()
 
 try:
+    check_layout()
     from . import npu_ops, ops
 except (AttributeError, ImportError) as error:
     raise unknown_layout(error) from error

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import mindspore
 import torch
+from custom_pypto_contract import dtypes
 from mindspore.utils.dlpack import from_dlpack, to_dlpack
 
 # The dtypes that MindSpore's DLPack knows, by their names in both frameworks.
@@ -14,6 +15,8 @@ DTYPES = (
     *("int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64"),
 )
+# torch's names of what MindSpore writes otherwise: Float8E4M3FN.
+_NAMES = {str(getattr(mindspore, each, None)): each for each in dtypes.DTYPES}
 
 
 def to_torch(tensor: mindspore.Tensor, what: Callable[[], str]) -> torch.Tensor:
@@ -41,7 +44,7 @@ def to_mindspore(tensor: torch.Tensor, what: Callable[[], str]) -> mindspore.Ten
 
 def dtype_name(dtype: mindspore.Type) -> str:
     """Return torch's name of a dtype of MindSpore."""
-    return str(dtype).lower()
+    return _NAMES.get(str(dtype), str(dtype).lower())
 
 
 def _check_dtype(name: str, what: Callable[[], str]) -> None:

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.metadata
+import inspect
+import operator
 
 from packaging.version import Version
 
 # The first that was tested, and the newest.
 MINIMUM = "2.10.0"
+
+# What is used of MindSpore's private parts, with the parameters of its functions.
+USED = {
+    "mindspore.common": (
+        "_Function.apply(args,kwargs)",
+        "_Function.mark_dirty(args)",
+        "_Function.mark_non_differentiable(args)",
+        "_Function.needs_input_grad",
+        "_Function.save_for_backward(tensors)",
+        "_Function.saved_tensors",
+        "_Function.set_materialize_grads(value)",
+    ),
+    "mindspore.graph.api": ("_pynative_executor.requires_grad()",),
+    "mindspore.graph.jit_context": ("jit_context()",),
+    "mindspore.ops": ("PrimitiveWithInfer(name)", "PrimitiveWithInfer.__infer__(args)"),
+    "mindspore.utils.dlpack": ("from_dlpack(dlpack)", "to_dlpack(tensor)"),
+}
 
 
 def check_requirements() -> None:
@@ -28,6 +48,22 @@ def check_requirements() -> None:
             f"custom_pypto_mindspore: mindspore {version} is too old to share memory,"
             f" {MINIMUM} is the first that was tested: pip install 'mindspore>={MINIMUM}'"
         )
+
+
+def check_layout() -> None:
+    """Check that MindSpore has what is used of it.
+
+    Raises:
+        AttributeError, ImportError: something is missing, or has other parameters.
+    """
+    for module, uses in USED.items():
+        for use in uses:
+            path, is_function, known = use.partition("(")
+            found = operator.attrgetter(path)(importlib.import_module(module))
+            if is_function:
+                given = [each for each in inspect.signature(found).parameters if each != "self"]
+                if ",".join(given) != known[:-1]:
+                    raise ImportError(f"{module}.{path} takes ({','.join(given)}), not ({known}")
 
 
 def unknown_layout(error: Exception) -> ImportError:

@@ -16,30 +16,29 @@ _SIGNATURE = inspect.signature(MultiHeadLatentAttentionWrapper.__init__)
 
 @MultiHeadLatentAttentionWrapper.register_oot
 class SparseAttentionLayer(MultiHeadLatentAttentionWrapper):  # type: ignore[misc]
-    """The layer of a served model. vLLM makes it for every model with MLA."""
+    """The layer of a served model. vLLM asks it for that of every model with MLA."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not serves(get_current_vllm_config()):
+            # vLLM's own class, not ours with its methods.
+            self.__class__ = MultiHeadLatentAttentionWrapper
+            self.__init__(*args, **kwargs)  # type: ignore[misc]
+            return
+        if not isinstance(current_platform, SparseCpuPlatform):
+            raise NotImplementedError(
+                "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
+                f" {type(current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
+                " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
+            )
+        # Here, so that processes that serve another model load no op.
+        from .modules import replace_modules
+
         call = _SIGNATURE.bind(self, *args, **kwargs)
-        served = serves(get_current_vllm_config())
-        if served:
-            if not isinstance(current_platform, SparseCpuPlatform):
-                raise NotImplementedError(
-                    "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
-                    f" {type(current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
-                    " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
-                )
-            # Here, so that processes that serve another model load no op.
-            from .modules import replace_modules
-
-            call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
+        call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
         super().__init__(*call.args[1:], **call.kwargs)
-        self.served = served
 
-    def forward(self, positions: Tensor, hidden_states: Tensor, *args: Any) -> Tensor:
+    def forward(self, positions: Tensor, hidden_states: Tensor, *_: Any) -> Tensor:
         """Do what vLLM's layer does, and give the query to the indexer, which says why."""
-        if not self.served:
-            out: Tensor = super().forward(positions, hidden_states, *args)
-            return out
         latents = self.fused_qkv_a_proj(hidden_states)[0]
         query_latent, latent, rope = latents.split(
             [self.q_lora_rank, self.kv_lora_rank, self.qk_rope_head_dim], -1

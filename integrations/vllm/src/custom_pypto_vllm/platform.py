@@ -17,24 +17,24 @@ _Base: Any = names.resolve_obj_by_qualname(names.cpu_platform_plugin())
 class SparseCpuPlatform(_Base):  # type: ignore[misc]
     """Attends with the ops for the models that they serve; else the platform of vLLM."""
 
+    # A release with other arguments still serves every other model: these methods pass on all.
     @classmethod
-    def get_attn_backend_cls(
-        cls, selected_backend: Any, attn_selector_config: Any, *args: Any, **kwargs: Any
-    ) -> Any:
+    def get_attn_backend_cls(cls, *args: Any, **kwargs: Any) -> Any:
         """Return the attention backend of a layer."""
-        if attn_selector_config.use_sparse and serves(names.get_current_vllm_config()):
+        is_sparse = any(getattr(each, "use_sparse", False) for each in (*args, *kwargs.values()))
+        if is_sparse and serves(names.get_current_vllm_config()):
             return "custom_pypto_vllm.attention.SparseBackend"
-        return super().get_attn_backend_cls(selected_backend, attn_selector_config, *args, **kwargs)
+        return super().get_attn_backend_cls(*args, **kwargs)
 
     @classmethod
-    def check_and_update_config(cls, config: Any) -> None:
+    def check_and_update_config(cls, config: Any, *args: Any, **kwargs: Any) -> None:
         """Check a configuration; vLLM's own kernel for MLA does not limit that of a served model.
 
         Raises:
             NotImplementedError: the model is served, but not as it is configured.
         """
         if not serves(config):
-            super().check_and_update_config(config)
+            super().check_and_update_config(config, *args, **kwargs)
             return
         check_supported(config)
         cache, scheduler = config.cache_config, config.scheduler_config

@@ -96,7 +96,7 @@ def check_supported(config: Any) -> None:
     # Here, so that processes that serve another model load no op.
     from custom_pypto.core import ops
 
-    from . import names
+    from . import checkpoint, names
 
     mismatch = names.mismatch()
     if mismatch:
@@ -108,10 +108,13 @@ def check_supported(config: Any) -> None:
             "custom_pypto_vllm: the ops of these wheels are missing; install them, or see"
             f" `custom-pypto list` for why they did not load: pip install {' '.join(wheels)}"
         )
-    for refused, sentence in _REFUSALS:
-        if refused(config):
-            architecture = config.model_config.architectures[0]
-            raise NotImplementedError(f"custom_pypto_vllm: {architecture}: {sentence}")
+    hf = config.model_config.hf_config
+    reasons = [sentence for refused, sentence in _REFUSALS if refused(config)] or [
+        sentence for refused, sentence in checkpoint.REFUSALS if refused(hf)
+    ]
+    if reasons:
+        architecture = config.model_config.architectures[0]
+        raise NotImplementedError(f"custom_pypto_vllm: {architecture}: {reasons[0]}")
     index_cache_kind(config)
 
 

@@ -1,20 +1,59 @@
 """The indexers of DeepSeek-V3.2 and GLM-5 in transformers, on npu_lightning_indexer_pto.
 
 Hugging Face kernels puts the forward of such a class in place of the one that a model has, and
-demands that the class has nothing else.
+demands that the class has nothing else, and forward the parameters of the model's. A class is made
+when it is asked for: only then transformers is imported.
 """
 
 from __future__ import annotations
 
-import sys
+import functools
+import importlib
+import inspect
+import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+# The folder in transformers.models, and the function that rotates there.
+_INDEXERS = {
+    "DeepseekV32Indexer": ("deepseek_v32", "apply_rotary_pos_emb"),
+    "GlmMoeDsaIndexer": ("glm_moe_dsa", "apply_rotary_pos_emb_interleave"),
+}
+_INPUTS = ("self", "hidden_states", "q_resid", "position_embeddings", "attention_mask")
 
-def _forward_with(rope: str) -> Any:
-    """Make the forward of indexers whose module calls their rotary embedding `rope`."""
+
+def __getattr__(name: str) -> Any:
+    if name not in _INDEXERS:
+        raise AttributeError(f"{__name__} has no layer {name}")
+    folder, rope = _INDEXERS[name]
+    module = importlib.import_module(f"transformers.models.{folder}.modeling_{folder}")
+    globals()[name] = type(name, (nn.Module,), {"forward": _make_forward(module, name, rope)})
+    return globals()[name]
+
+
+def _make_forward(module: Any, name: str, rope: str) -> Any:
+    """Make the forward that selects by the op, or return an unknown one of transformers itself."""
+    own, rotate = getattr(module, name).forward, getattr(module, rope)
+    for function, known, more in (
+        # transformers 5.24 renamed the cache.
+        (own, (*_INPUTS, "position_ids"), [("past_key_values",), ("cache",)]),
+        (rotate, ("q", "k", "cos", "sin"), [("unsqueeze_dim",), ("position_ids", "unsqueeze_dim")]),
+    ):
+        given = tuple(inspect.signature(function).parameters)
+        if given not in [(*known, *each) for each in more]:
+            warnings.warn(
+                f"custom_pypto_kernels: transformers' own {name} runs, which is slower: its"
+                f" {function.__name__} takes {', '.join(given)}, which is not known",
+                stacklevel=4,
+            )
+            return own
+    return functools.wraps(own)(_forward_with(rotate))
+
+
+def _forward_with(rotate: Any) -> Any:
+    """Make the forward of indexers whose rotary embedding is `rotate`."""
 
     @torch.no_grad()
     def forward(
@@ -24,33 +63,33 @@ def _forward_with(rope: str) -> Any:
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor,
         position_ids: Tensor,
-        past_key_values: Any = None,
+        *cache: Any,
+        **named_cache: Any,
     ) -> Tensor:
         """Return the positions [B, S, K] of the keys with the highest scores, int32."""
-        original = type(self)
         seen = _count_seen(attention_mask)
         if seen is None:
-            selected: Tensor = original.forward(
+            selected: Tensor = type(self).forward(
                 self,
                 hidden_states,
                 q_resid,
                 position_embeddings,
                 attention_mask,
                 position_ids,
-                past_key_values,
+                *cache,
+                **named_cache,
             )
             return selected
         batch, tokens, _ = hidden_states.shape
         query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
         key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
         size, (cos, sin) = self.qk_rope_head_dim, position_embeddings
-        query_rope, key_rope = getattr(sys.modules[original.__module__], rope)(
-            query[..., :size], key[..., :size], cos, sin, unsqueeze_dim=2
-        )
+        query_rope, key_rope = rotate(query[..., :size], key[..., :size], cos, sin, unsqueeze_dim=2)
         query = torch.cat([query_rope, query[..., size:]], -1)
         key = torch.cat([key_rope, key[..., size:]], -1).squeeze(2)
-        if past_key_values is not None:
-            key = past_key_values.update_indexer(key, self.layer_idx)
+        for each in (*cache, *named_cache.values()):
+            if each is not None:
+                key = each.update_indexer(key, self.layer_idx)
         # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         keys = attention_mask.shape[-1]
@@ -81,15 +120,3 @@ def _count_seen(mask: Tensor) -> int | None:
         zeros = torch.zeros(tokens, keys, dtype=mask.dtype, device=mask.device)
         causal = zeros.masked_fill(~causal, torch.finfo(mask.dtype).min)
     return seen if torch.equal(mask, causal.expand_as(mask)) else None
-
-
-class DeepseekV32Indexer(nn.Module):
-    """Selects as `transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Indexer`."""
-
-    forward = _forward_with("apply_rotary_pos_emb")
-
-
-class GlmMoeDsaIndexer(nn.Module):
-    """Selects as `transformers.models.glm_moe_dsa.modeling_glm_moe_dsa.GlmMoeDsaIndexer`."""
-
-    forward = _forward_with("apply_rotary_pos_emb_interleave")
