@@ -277,6 +277,16 @@ def test_a_prefix_stands_before_every_name() -> None:
         assert torch.equal(weight, expected[name])
 
 
+@pytest.mark.parametrize("rope", ["half_split", "interleaved"])
+def test_the_default_device_is_not_used(rope: str) -> None:
+    state = state_of(torch.float32)
+    expected = asdict(convert(state, index_rope=rope))
+    with torch.device("meta"):
+        weights = asdict(convert(state, index_rope=rope))
+    for name, weight in weights.items():
+        assert torch.equal(weight, expected[name])
+
+
 def test_results_are_copies_that_need_no_gradient() -> None:
     state = state_of(torch.float32)
     before = {name: weight.clone() for name, weight in state.items()}
