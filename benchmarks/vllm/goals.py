@@ -24,7 +24,10 @@ def goals(results: Results) -> Iterator[Goal]:
     if ONE_AT_16K in results.layer:
         ratio = results.layer_ratio(ONE_AT_16K)
         if ratio is not None:
-            of, what = f"a layer's attention, {ONE_AT_16K.name}", "vLLM's reference MLA against ours"
+            of, what = (
+                f"a layer's attention, {ONE_AT_16K.name}",
+                "vLLM's reference MLA against ours",
+            )
             yield Goal(of, what, ">=", MIN_LAYER_RATIO, ratio, "x")
     if _SELECTION in results.layer:
         of, ratio = f"selection, {_SELECTION.name}", results.int8_ratio(_SELECTION)

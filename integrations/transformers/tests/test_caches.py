@@ -18,7 +18,7 @@ from transformers import DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32)
+CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32, num_hidden_layers=1)
 BATCH = 3
 
 

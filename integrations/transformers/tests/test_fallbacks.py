@@ -171,7 +171,19 @@ def scale_by_forward(projection: Any) -> None:
     projection.forward = lambda x, call=projection.forward: 2 * call(x)
 
 
-@pytest.mark.parametrize("change", [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward])
+class Doubled(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+def scale_by_parametrization(projection: nn.Module) -> None:
+    nn.utils.parametrize.register_parametrization(projection, "weight", Doubled())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward, scale_by_parametrization],
+)
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_a_projection_that_is_more_than_its_weight(
     family: str, change: Callable[[nn.Module], None]
@@ -196,8 +208,10 @@ HOOKS = [
 
 
 @pytest.mark.parametrize("register", HOOKS)
-def test_a_hook_on_the_projection_runs(register: str) -> None:
+def test_a_hook_on_the_projection_runs(monkeypatch: pytest.MonkeyPatch, register: str) -> None:
     """A hook of its forward or backward pass needs its forward; others, as of its state, do not."""
+    # torch keeps this when the hook is removed, and then takes no hook of the other kind.
+    monkeypatch.setattr(nn.modules.module, "_global_is_full_backward_hook", None)
     model, calls = tiny_models.make_model("deepseek_v32", num_hidden_layers=1), []
     projection = model.model.layers[0].self_attn.kv_b_proj
     owner = projection if hasattr(nn.Module, register) else nn.modules.module

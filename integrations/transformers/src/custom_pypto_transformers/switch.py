@@ -6,9 +6,8 @@ Every other model, and this one after a switch back, has transformers' own class
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from torch import nn
 
@@ -17,8 +16,7 @@ from .support import NAME
 
 # {transformers' class: ours}, of the families that are served.
 replacements: dict[type[nn.Module], type[Any]] = {}
-_models: WeakSet[Any] = WeakSet()
-_lock = threading.Lock()
+_models: set[ref[Any]] = set()
 
 
 def watch(base: type[Any], difference: str | None) -> None:
@@ -44,12 +42,12 @@ def watch(base: type[Any], difference: str | None) -> None:
         if difference is not None and model.config._attn_implementation == NAME:
             warn_once(difference)
             switch(model, "sdpa")
-        with _lock:
-            _models.add(model)
-            # Models may share a configuration, which holds the implementation.
-            same = [each for each in _models if each.config is model.config]
-        for module in (module for each in same for module in each.modules()):
-            _set_class(module)
+        _models.add(ref(model, _models.discard))
+        # Models may share a configuration, which holds the implementation.
+        for other in [each() for each in tuple(_models)]:
+            if other is not None and other.config is model.config:
+                for module in other.modules():
+                    _set_class(module)
 
     base.post_init, base.set_attn_implementation = post_init, set_attn_implementation
 
