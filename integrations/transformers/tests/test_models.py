@@ -191,6 +191,10 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+# A release may be older than a family.
+OTHERS = {name: sizes for name, sizes in OTHERS.items() if hasattr(transformers, f"{name}Config")}
+
+
 def make_other(prefix: str, implementation: str) -> Any:
     sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
     config = getattr(transformers, f"{prefix}Config")(**sizes)

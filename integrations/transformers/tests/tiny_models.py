@@ -87,6 +87,12 @@ def make_by_class(family: str, **changes: Any) -> Any:
     ).eval()
 
 
+def checkpoint_activations(model: Any) -> None:
+    """Call the method by its name; older releases have the second."""
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+    getattr(model, next(name for name in names if hasattr(model, name)))()
+
+
 def make_llama(implementation: str) -> Any:
     """Make a model that has no indexer."""
     config = LlamaConfig(
