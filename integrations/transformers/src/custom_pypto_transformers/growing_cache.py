@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
+from inspect import signature
 from typing import Any
 
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
-from transformers import DynamicCache, cache_utils, masking_utils
+from transformers import DynamicCache, cache_utils
+from transformers.masking_utils import create_causal_mask
 
 from .fallback import warn_once
 from .pages import row_pitch
-from .parts import Parts, parameters
+from .parts import Parts
 
 # What `generate` and models call their cache: past_key_values, which warns since transformers 5.24.
-CACHE = "cache" if "cache" in parameters(masking_utils.create_causal_mask) else "past_key_values"
+CACHE = "cache" if "cache" in signature(create_causal_mask).parameters else "past_key_values"
 DynamicIndexedLayer: Any = getattr(cache_utils, "DynamicIndexedLayer", object)
 
 
@@ -69,13 +71,12 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
 
 @functools.cache
 def _difference() -> str | None:
-    parts = Parts("transformers.cache_utils")
-    for name in ("update", "update_indexer"):
-        ours = getattr(GrowingIndexedLayer, name)
-        parts.replaces(f"DynamicIndexedLayer.{name}", ours)
-    parts.calls("DynamicIndexedLayer", 0)
-    parts.calls("DynamicIndexedLayer.lazy_initialization", 3)
-    parts.calls("DynamicIndexedLayer.lazy_initialization_indexer", 2)
+    parts, name = Parts("transformers.cache_utils"), "DynamicIndexedLayer"
+    parts.check(f"{name}.update", like=GrowingIndexedLayer.update)
+    parts.check(f"{name}.update_indexer", like=GrowingIndexedLayer.update_indexer)
+    parts.check(name)
+    parts.check(f"{name}.lazy_initialization", 3)
+    parts.check(f"{name}.lazy_initialization_indexer", 2)
     return parts.difference()
 
 

@@ -48,34 +48,26 @@ class FusedIndexer:
             past_key_values: the same, as transformers before 5.24 calls it.
         """
         cache = past_key_values if cache is None else cache
-        inputs = {
-            "hidden_states": hidden_states,
-            "q_resid": q_resid,
-            "position_embeddings": position_embeddings,
-            "position_ids": position_ids,
-            "cache": cache,
-            "past_key_values": cache,
-        }
+        inputs = hidden_states, q_resid, position_embeddings
+        others = {"position_ids": position_ids, "cache": cache, "past_key_values": cache}
         if not isinstance(attention_mask, KeyRanges):
-            return self._select_by_transformers(attention_mask, inputs)
+            return self._select_by_transformers(*inputs, attention_mask, **others)
         reason = self._why_not(hidden_states)
         if reason is None:
             # An indexer learns only from its own loss.
             with torch.set_grad_enabled(loss_of(self) is not None):
-                return self._select(
-                    hidden_states, q_resid, position_embeddings, attention_mask, cache
-                )
+                return self._select(*inputs, attention_mask, cache)
         warn_once(reason)
         mask = attention_mask.dense(hidden_states.device)[:, 0]
         mask = mask.expand(hidden_states.shape[0], -1, -1)
-        selected = self._select_by_transformers(mask, inputs)
+        selected = self._select_by_transformers(*inputs, mask, **others)
         # A query that sees fewer than K keys has masked keys in the rest.
         return torch.where(mask.gather(-1, selected.long()), selected, -1)
 
     @torch.no_grad()
-    def _select_by_transformers(self, attention_mask: Tensor, inputs: dict[str, Any]) -> Tensor:
-        taken = {name: value for name, value in inputs.items() if name in self.takes}
-        selected: Tensor = self.original.forward(self, attention_mask=attention_mask, **taken)
+    def _select_by_transformers(self, *inputs: Any, **others: Any) -> Tensor:
+        taken = {name: value for name, value in others.items() if name in self.takes}
+        selected: Tensor = self.original.forward(self, *inputs, **taken)
         return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:

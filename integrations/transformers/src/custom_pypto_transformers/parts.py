@@ -9,43 +9,47 @@ import importlib
 import importlib.metadata
 import inspect
 import operator
-from collections.abc import Iterator
 from typing import Any
 
 from .requirements import TESTED
 
 
 class Parts:
-    """The functions of a module of transformers, and how the installed ones differ.
-
-    A path is the name of a function or class in the module, such as ``DynamicCache.update``.
-    """
+    """The functions of a module of transformers, and how the installed ones differ."""
 
     def __init__(self, module: str) -> None:
         self._module = module
         self._differences: list[str] = []
 
-    def calls(self, path: str, positional: int, *keywords: str) -> None:
-        """Check that a function takes so many positional arguments, self too, and these names."""
-        for function in self._find(path):
-            try:
-                inspect.signature(function).bind(*range(positional), **dict.fromkeys(keywords))
-            except TypeError:
-                self._differences.append(f"another {path}{inspect.signature(function)}")
+    def check(self, path: str, count: int = 0, names: str = "", like: Any = None) -> None:
+        """Check a function, such as ``DynamicCache.update``.
 
-    def replaces(self, path: str, ours: Any) -> None:
-        """Check that our function takes what one of transformers takes, by the same names."""
-        needed, taken = _named(ours, required=True), _named(ours)
-        for function in self._find(path):
-            if not needed <= _named(function) <= taken:
-                self._differences.append(f"another {path}{inspect.signature(function)}")
+        It must take ``count`` positional arguments, self too, and these names. If we replace it by
+        the function ``like``, it must begin with the same parameters, and have no unknown one.
+        """
+        if (function := self._find(path)) is None:
+            return
+        signature = inspect.signature(function)
+        try:
+            if like is None:
+                signature.bind(*range(count), **dict.fromkeys(names.split()))
+            else:
+                needed, theirs = _named(like, required=True), _named(function)
+                if theirs[: len(needed)] != needed or not {*theirs} <= {*_named(like)}:
+                    raise TypeError
+        except TypeError:
+            self._differences.append(f"another {path}{signature}")
 
-    def reads(self, path: str, *names: str) -> None:
+    def reads(self, path: str, names: str) -> None:
         """Check that a function assigns, calls or passes what has these names."""
-        for function in self._find(path):
-            for name in names:
-                if name not in _used(function):
-                    self._differences.append(f"no {name} in {path}")
+        if (function := self._find(path)) is not None:
+            code = inspect.unwrap(function).__code__
+            # Names of keyword arguments are constants: a string each, or a tuple of them.
+            used = {*code.co_names, *code.co_consts}.union(
+                *(each for each in code.co_consts if isinstance(each, tuple))
+            )
+            missing = [name for name in names.split() if name not in used]
+            self._differences += [f"no {name} in {path}" for name in missing]
 
     def difference(self) -> str | None:
         """Say in one sentence what is unknown in the installed release; None if nothing is."""
@@ -57,30 +61,15 @@ class Parts:
             f" pip install 'transformers<={TESTED}'"
         )
 
-    def _find(self, path: str) -> Iterator[Any]:
+    def _find(self, path: str) -> Any:
         try:
-            yield operator.attrgetter(path)(importlib.import_module(self._module))
+            return operator.attrgetter(path)(importlib.import_module(self._module))
         except (AttributeError, ImportError):
             self._differences.append(f"no {self._module}.{path}")
+            return None
 
 
-def parameters(function: Any) -> frozenset[str]:
-    """The names of a function's parameters."""
-    return frozenset(inspect.signature(function).parameters)
-
-
-def _named(function: Any, required: bool = False) -> set[str]:
+def _named(function: Any, required: bool = False) -> list[str]:
     found = inspect.signature(function).parameters.values()
-    return {
-        each.name
-        for each in found
-        if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
-        and not (required and each.default is not each.empty)
-    }
-
-
-def _used(function: Any) -> set[str]:
-    code = inspect.unwrap(function).__code__
-    # Names of keyword arguments are constants: a string each, or a tuple of them.
-    constants = [each if isinstance(each, tuple) else (each,) for each in code.co_consts]
-    return {*code.co_names, *(each for one in constants for each in one if isinstance(each, str))}
+    named = [each for each in found if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
+    return [each.name for each in named if not required or each.default is each.empty]

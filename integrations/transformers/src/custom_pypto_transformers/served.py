@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from typing import Any
 
 from .attention import LatentAttention
 from .indexer import FusedIndexer
-from .parts import Parts, parameters
+from .parts import Parts
 from .switch import replacements, watch
 
 # Families whose layers compute the same as DeepSeek-V3.2's, up to the order of the rope: the folder
@@ -32,7 +33,8 @@ def serve_families() -> None:
         if difference is None:
             indexer = getattr(module, f"{prefix}Indexer")
             rope = staticmethod(getattr(module, rotate))
-            _replace(indexer, FusedIndexer, rope=rope, takes=parameters(indexer.forward))
+            takes = frozenset(inspect.signature(indexer.forward).parameters)
+            _replace(indexer, FusedIndexer, rope=rope, takes=takes)
             _replace(getattr(module, f"{prefix}Attention"), LatentAttention)
         watch(getattr(module, f"{prefix}PreTrainedModel"), difference)
 
@@ -45,37 +47,24 @@ def _replace(original: type[Any], mixin: type[Any], **members: Any) -> None:
 
 
 def _difference_of_masks_and_caches() -> str | None:
-    masks = Parts("transformers.masking_utils")
-    masks.calls(
-        "sdpa_mask",
-        0,
-        *("batch_size", "q_length", "kv_length", "q_offset", "kv_offset", "mask_function"),
-        *("attention_mask", "device", "allow_is_causal_skip"),
-    )
-    masks.calls("causal_mask_function", 4)
-    sdpa = Parts("transformers.integrations.sdpa_attention")
-    sdpa.calls("sdpa_attention_forward", 5, "scaling", "dropout")
-    caches = Parts("transformers.cache_utils")
-    caches.calls("Cache.update_indexer", 3)
-    return masks.difference() or sdpa.difference() or caches.difference()
+    parts = Parts("transformers")
+    names = "batch_size q_length kv_length q_offset kv_offset mask_function attention_mask device"
+    parts.check("masking_utils.sdpa_mask", 0, f"{names} allow_is_causal_skip")
+    parts.check("masking_utils.causal_mask_function", 4)
+    parts.check("integrations.sdpa_attention.sdpa_attention_forward", 5, "scaling dropout")
+    parts.check("cache_utils.Cache.update_indexer", 3)
+    return parts.difference()
 
 
 def _difference_of_layers(module: str, prefix: str, rotate: str) -> str | None:
     parts, attention, indexer = Parts(module), f"{prefix}Attention", f"{prefix}Indexer"
-    parts.calls(rotate, 4, "unsqueeze_dim")
-    parts.calls("eager_attention_forward", 5, "scaling", "dropout")
-    parts.calls(f"{attention}.expand_kv", 3)
-    parts.replaces(f"{attention}.expand_kv", LatentAttention.expand_kv)
-    parts.reads(f"{attention}.forward", "expand_kv", "indexer", "indices", "scaling", "dropout")
-    parts.reads(
-        f"{attention}.__init__",
-        *("config", "indexer", "kv_b_proj", "kv_lora_rank", "num_heads"),
-        *("qk_nope_head_dim", "qk_rope_head_dim"),
-    )
-    parts.replaces(f"{indexer}.forward", FusedIndexer.forward)
-    parts.reads(
-        f"{indexer}.__init__",
-        *("config", "head_dim", "index_topk", "k_norm", "layer_idx", "n_heads"),
-        *("qk_rope_head_dim", "weights_proj", "wk", "wq_b"),
-    )
+    parts.check(rotate, 4, "unsqueeze_dim")
+    parts.check("eager_attention_forward", 5, "scaling dropout")
+    parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
+    parts.check(f"{indexer}.forward", like=FusedIndexer.forward)
+    parts.reads(f"{attention}.forward", "expand_kv indexer indices scaling dropout")
+    names = "config indexer kv_b_proj kv_lora_rank num_heads qk_nope_head_dim qk_rope_head_dim"
+    parts.reads(f"{attention}.__init__", names)
+    names = "config head_dim index_topk k_norm layer_idx n_heads qk_rope_head_dim weights_proj"
+    parts.reads(f"{indexer}.__init__", f"{names} wk wq_b")
     return parts.difference()
