@@ -93,7 +93,7 @@ def _decode(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
     token = torch.ones(batch, 1, dtype=torch.int64)
 
     def step() -> Tensor:
-        logits: Tensor = model(token, past_key_values=cache).logits
+        logits: Tensor = model(token, None, None, cache).logits
         return logits
 
     return step
@@ -105,7 +105,7 @@ def _prefill(job: Job, model: Any, cell: Cell) -> Callable[[], Tensor]:
 
     def step() -> Tensor:
         cache = _cache(job, model.config)
-        logits: Tensor = model(prompt, past_key_values=cache, logits_to_keep=1).logits
+        logits: Tensor = model(prompt, None, None, cache, logits_to_keep=1).logits
         return logits
 
     return step

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import torch
+from custom_pypto_transformers.growing_cache import CACHE
 from torch import Tensor
 from transformers import DynamicCache
 from transformers.generation.streamers import BaseStreamer
@@ -122,7 +123,7 @@ def generate(
             clock = Clock(on_token)
             out = model.generate(
                 prompt[:, :context],
-                past_key_values=cache,
+                **{CACHE: cache},
                 max_new_tokens=tokens,
                 do_sample=False,
                 streamer=clock,
@@ -136,4 +137,4 @@ def _prefill(model: Any, implementation: str, prompt: Tensor, cache: DynamicCach
     """Prefill the part of a prompt that the cache does not hold."""
     model.set_attn_implementation(implementation)
     for begin in range(cache.get_seq_length(), prompt.shape[1], CHUNK):
-        model(prompt[:, begin : begin + CHUNK], past_key_values=cache, logits_to_keep=1)
+        model(prompt[:, begin : begin + CHUNK], None, None, cache, logits_to_keep=1)

@@ -180,16 +180,16 @@ class Draft:
         if count > _MOST_ELEMENTS:
             if count > _LARGEST or self.op.argument(tensor.name).is_mutable:
                 raise ValueError("no tensor is as large")
-            return torch.zeros((), dtype=dtype).expand(sizes)
+            return torch.zeros((), dtype=dtype, device="cpu").expand(sizes)
         if values is not None:
-            made = torch.tensor(self._integers(values, count)).reshape(sizes)
+            made = torch.tensor(self._integers(values, count), device="cpu").reshape(sizes)
         elif dtype.is_floating_point:
-            made = torch.randn(sizes, generator=generator)
+            made = torch.randn(sizes, generator=generator, device="cpu")
             if count and self._random.random() < _WITH_ZEROS:
                 # Norms and scales divide by what such a row gives.
                 made.view(-1, sizes[-1] if sizes else 1)[0] = 0
         else:
-            made = torch.randint(-3, 4, sizes, generator=generator)
+            made = torch.randint(-3, 4, sizes, generator=generator, device="cpu")
         layout = self._layout_of(tensor.name)
         if index and layout != contiguous(len(sizes)):
             # Each tensor of a list may have another.

@@ -145,7 +145,7 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
             yield f"scalar of {argument.name}"
             return
         if value is None:
-            one = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))))
+            one = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))), device="cpu")
             given[argument.name] = one if argument.is_tensor else [one]
             yield f"presence of {argument.name}"
             return
@@ -193,7 +193,11 @@ def _none(value: torch.Tensor, random: Random, given: Arguments) -> None:
 def _dtype(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     dtype = random.choice(_DTYPES)
     # Not value.to(): a huge tensor must stay one element in memory.
-    return torch.ones((), dtype=dtype).expand(value.shape) if _is_huge(value) else value.to(dtype)
+    return (
+        torch.ones((), dtype=dtype, device="cpu").expand(value.shape)
+        if _is_huge(value)
+        else value.to(dtype)
+    )
 
 
 def _transposed(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:

@@ -262,4 +262,4 @@ class _Twins:
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8).set_(tensor.untyped_storage())
+    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(tensor.untyped_storage())

@@ -117,8 +117,10 @@ def _nothing() -> None:
 def _peaks(call: Call) -> Mapping[str, tuple[Callable[[], object], float]]:
     """Return a call of torch at the peak of ``flops`` and of ``bytes``, and how much it does."""
     dtypes = [each.dtype for each in call.tensors.values() if each.is_floating_point()]
-    matrix = torch.ones(_MATRIX, _MATRIX, dtype=dtypes[0] if dtypes else torch.float32)
-    memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64)
+    matrix = torch.ones(
+        _MATRIX, _MATRIX, dtype=dtypes[0] if dtypes else torch.float32, device="cpu"
+    )
+    memory = torch.ones(_READ_BYTES // 8, dtype=torch.int64, device="cpu")
     return {
         "flops": (partial(torch.mm, matrix, matrix), 2.0 * _MATRIX**3),
         "bytes": (memory.sum, float(_READ_BYTES)),

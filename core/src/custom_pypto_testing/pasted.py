@@ -62,7 +62,9 @@ def _values(tensor: torch.Tensor) -> str:
     if count > _MOST_VALUES:
         made = f"torch.randint(0, 3, ({count},)).to({tensor.dtype})"
     else:
-        whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage(), 0, (count,), (1,))
+        whole = torch.empty(0, dtype=tensor.dtype, device="cpu").set_(
+            tensor.untyped_storage(), 0, (count,), (1,)
+        )
         # There is no list of float8.
         is_float8 = tensor.is_floating_point() and tensor.dtype.itemsize == 1
         text = str((whole.float() if is_float8 else whole).tolist())

@@ -304,7 +304,7 @@ class _Breaker:
         for _ in range(_TRIES if allowed is not None else 0):
             given = draw(self._op, self._random)
             if resolve(allowed, Evaluation(self._op, given).value_of) is None:
-                one = torch.zeros(1, 1, dtype=torch.int32)
+                one = torch.zeros(1, 1, dtype=torch.int32, device="cpu")
                 return {**given, self._name: [one] if self._tensor.is_list else one}
         return None
 

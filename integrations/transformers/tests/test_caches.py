@@ -12,13 +12,13 @@ import tiny_models
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from custom_pypto_transformers import GrowingCache
-from tiny_models import OpCalls, assert_close, make_cache, prompt, under
+from tiny_models import CACHE, OpCalls, assert_close, make_cache, prompt, under
 from torch import Tensor
 from transformers import DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32)
+CONFIG = tiny_models.make_config("deepseek_v32", dtype=torch.float32, num_hidden_layers=1)
 BATCH = 3
 
 
@@ -162,9 +162,9 @@ def test_a_padded_step_copies_no_keys() -> None:
     model = tiny_models.make_model("deepseek_v32", num_hidden_layers=1)
     ids, mask = prompt(2, 50), tiny_models.padding(50, (0, 50), (17, 50))
     cache = GrowingCache(model.config)
-    model(ids[:, :49], attention_mask=mask[:, :49], past_key_values=cache)
+    model(ids[:, :49], attention_mask=mask[:, :49], **{CACHE: cache})
     with OpCalls() as ops:
-        model(ids[:, 49:], attention_mask=mask, past_key_values=cache)
+        model(ids[:, 49:], attention_mask=mask, **{CACHE: cache})
     keys = [args[1].data_ptr() for name, args in ops.calls if name == "npu_lightning_indexer_pto"]
     assert keys == [cache.layers[0].indexer_keys.data_ptr()]
 
@@ -182,7 +182,7 @@ def test_gradients_flow_through_it() -> None:
 def test_a_model_without_an_indexer_takes_it() -> None:
     model = tiny_models.make_llama("sdpa")
     ours, theirs = (
-        model.generate(prompt(1, 9), max_new_tokens=5, past_key_values=cache)
+        model.generate(prompt(1, 9), max_new_tokens=5, **{CACHE: cache})
         for cache in (GrowingCache(model.config), None)
     )
     assert torch.equal(ours, theirs)
@@ -196,9 +196,9 @@ def test_a_layer_may_be_offloaded_between_steps(kind: str) -> None:
 
     def run(kind: str) -> Tensor:
         cache = make_cache(kind, model.config)
-        model(ids[:, :49], past_key_values=cache)
+        model(ids[:, :49], **{CACHE: cache})
         offload(cache)
-        logits: Tensor = model(ids[:, 49:], past_key_values=cache).logits
+        logits: Tensor = model(ids[:, 49:], **{CACHE: cache}).logits
         return logits
 
     assert_close(run(kind), under("eager", model, lambda: run("dynamic")))

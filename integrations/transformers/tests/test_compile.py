@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import assert_close, make_cache, make_model, padding, prompt, under
+from tiny_models import CACHE, assert_close, make_cache, make_model, padding, prompt, under
 from torch import Tensor
 from torch._dynamo.utils import counters
 
@@ -58,7 +58,7 @@ def test_a_step_of_decoding(kind: str, options: dict[str, Any]) -> None:
         """Logits of the last token of 40: 38 in one go, one by ``step``, and one after that."""
         cache = make_cache(kind, model.config)
         for call, begin, end in ((model, 0, 38), (step, 38, 39), (model, 39, 40)):
-            out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], past_key_values=cache)
+            out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], **{CACHE: cache})
         logits: Tensor = out.logits
         return logits
 

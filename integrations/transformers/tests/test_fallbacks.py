@@ -171,7 +171,19 @@ def scale_by_forward(projection: Any) -> None:
     projection.forward = lambda x, call=projection.forward: 2 * call(x)
 
 
-@pytest.mark.parametrize("change", [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward])
+class Doubled(nn.Module):
+    def forward(self, weight: Tensor) -> Tensor:
+        return 2 * weight
+
+
+def scale_by_parametrization(projection: nn.Module) -> None:
+    nn.utils.parametrize.register_parametrization(projection, "weight", Doubled())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward, scale_by_parametrization],
+)
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
 def test_a_projection_that_is_more_than_its_weight(
     family: str, change: Callable[[nn.Module], None]
@@ -184,6 +196,45 @@ def test_a_projection_that_is_more_than_its_weight(
     ours = falls_back(lambda: model(ids).logits, "kv_b_proj")
     assert_close(ours, under("eager", model, lambda: model(ids).logits))
     assert not torch.allclose(ours, before, atol=1e-2)
+
+
+# All that torch has, for a module and for all modules.
+HOOKS = [
+    name
+    for owner in (nn.Module, nn.modules.module)
+    for name in sorted(vars(owner))
+    if name.startswith("register_") and name.endswith("_hook")
+]
+
+
+@pytest.mark.parametrize("register", HOOKS)
+def test_a_hook_on_the_projection_runs(monkeypatch: pytest.MonkeyPatch, register: str) -> None:
+    """A hook of its forward or backward pass needs its forward; others, as of its state, do not."""
+    # torch keeps this when the hook is removed, and then takes no hook of the other kind.
+    monkeypatch.setattr(nn.modules.module, "_global_is_full_backward_hook", None)
+    model, calls = tiny_models.make_model("deepseek_v32", num_hidden_layers=1), []
+    projection = model.model.layers[0].self_attn.kv_b_proj
+    owner = projection if hasattr(nn.Module, register) else nn.modules.module
+
+    def note(module: Any, *_: Any) -> None:
+        calls.append(module)
+
+    handle = getattr(owner, register)(note)
+    try:
+        with warnings.catch_warnings(record=True) as caught, torch.enable_grad():
+            warnings.simplefilter("always")
+            ids = prompt(1, TOKENS)
+            model(ids, labels=ids, use_cache=False).loss.backward()
+    finally:
+        handle.remove()
+    acts = "forward" in register or "backward" in register
+    assert (projection in calls) == acts
+    assert any("with hooks" in str(each.message) for each in caught) == acts
+
+
+def test_every_kind_of_hook_is_tried() -> None:
+    assert {"register_full_backward_pre_hook", "register_module_full_backward_hook"} < set(HOOKS)
+    assert len(HOOKS) >= 17
 
 
 def test_every_reason_is_reported(model: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from custom_pypto_transformers import attention
 from custom_pypto_transformers.key_ranges import KeyRanges
 from tiny_models import (
+    CACHE,
     assert_close,
     assert_close_to_eager,
     assert_tokens_of_eager,
@@ -62,7 +63,7 @@ def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) 
                 ids[:, part],
                 attention_mask=mask[:, : part.stop],
                 position_ids=places[:, part],
-                past_key_values=cache,
+                **{CACHE: cache},
             )
             pieces.append(out.logits)
         return torch.cat(pieces, 1)[mask.bool()]
@@ -141,3 +142,31 @@ def test_key_ranges_move_to_a_device() -> None:
     assert moved.offset == 5
     assert moved.segments is not None
     assert all(tensor.device.type == "meta" for tensor in (moved.first, *moved.segments))
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
+@pytest.mark.parametrize("by", ["context", "setting"])
+def test_the_default_device_is_not_used(model: Any, cache: str, by: str) -> None:
+    mask, ids = PADDINGS["left"], prompt(2, TOKENS)
+
+    def run(cache: Any) -> list[Tensor]:
+        parts = (slice(0, 40), slice(40, TOKENS))
+        return [
+            model(ids[:, part], attention_mask=mask[:, : part.stop], **{CACHE: cache}).logits
+            for part in parts
+        ]
+
+    # transformers makes a static cache on the default device.
+    first, second = make_cache(cache, model.config), make_cache(cache, model.config)
+    wanted = run(first)
+    if by == "context":
+        with torch.device("meta"):
+            found = run(second)
+    else:
+        torch.set_default_device("meta")
+        try:
+            found = run(second)
+        finally:
+            torch.set_default_device(None)
+    for mine, other in zip(found, wanted, strict=True):
+        assert torch.equal(mine, other)

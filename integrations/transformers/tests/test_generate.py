@@ -9,7 +9,7 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import GrowingCache
-from tiny_models import OpCalls, assert_tokens_of_eager, padding, prompt, under
+from tiny_models import CACHE, OpCalls, assert_tokens_of_eager, padding, prompt, under
 from torch import Tensor
 
 TOKENS = 60
@@ -31,7 +31,7 @@ def assert_same_tokens(
     """Compare with eager and a dynamic cache; eager does without the options `ours`."""
     of_cache = {
         "dynamic": {},
-        "growing": {"past_key_values": GrowingCache(model.config)},
+        "growing": {CACHE: GrowingCache(model.config)},
         "static": {"cache_implementation": "static"},
         "none": {"use_cache": False},
     }[cache]
@@ -94,7 +94,7 @@ def test_chunked_prefill(model: Any, mask: Tensor, cache: str) -> None:
 
 def test_a_conversation_that_goes_on_with_its_cache(model: Any) -> None:
     def talk(cache: Any) -> Tensor:
-        options = {"max_new_tokens": 4, "do_sample": False, "past_key_values": cache}
+        options = {"max_new_tokens": 4, "do_sample": False, CACHE: cache}
         first = model.generate(prompt(1, 40), **options)
         tokens: Tensor = model.generate(torch.cat([first, prompt(1, 20, seed=1)], -1), **options)
         return tokens

@@ -1,4 +1,4 @@
-"""Models and implementations that are not ours compute the bits that they did before."""
+"""Under another implementation a model runs transformers' own code, as in a process without us."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import pytest
-import tiny_models
 import torch
-from tiny_models import prompt
 
-# Imports nothing of ours but the modules given.
+# Imports nothing of ours but the module given.
 SCRIPT = """
 import sys
 file, *first = sys.argv[1:]
@@ -20,56 +18,81 @@ for name in first:
     __import__(name)
 import torch
 import tiny_models
-from tiny_models import DENSE, FAMILIES, make_model, padding, prompt
+from tiny_models import DENSE, PREFIXES, make_by_class, make_model, padding, prompt
 
 torch.set_num_threads(1)
+MASK = padding(40, (0, 40), (11, 40))
+
+def functions_of(call):
+    # The functions of Python that run, without those of torch and of the standard library.
+    seen = set()
+
+    def note(frame, event, arg):
+        if event == "call" and ("transformers" in (name := frame.f_globals["__name__"])):
+            seen.add(f"{name}:{frame.f_code.co_firstlineno}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return seen
+
+def compute(model, implementation):
+    options = dict(attention_mask=MASK, output_attentions=implementation == "eager")
+    with torch.no_grad():
+        out = model(prompt(2, 40), **options)
+    tokens = model.generate(prompt(2, 40), attention_mask=MASK, max_new_tokens=4)
+    model(prompt(2, 40), labels=prompt(2, 40)).loss.backward()
+    grad = model.model.layers[0].self_attn.kv_b_proj.weight.grad
+    return [out.logits, tokens, grad, *(out.attentions or ())]
+
 found = {}
-mask = padding(40, (0, 40), (11, 40))
-for family in FAMILIES:
+for family in PREFIXES:
     for implementation in ("eager", "sdpa"):
-        model = make_model(family, implementation=implementation, **DENSE)
-        options = dict(attention_mask=mask, output_attentions=implementation == "eager")
-        with torch.no_grad():
-            out = model(prompt(2, 40), **options)
-        tokens = model.generate(prompt(2, 40), attention_mask=mask, max_new_tokens=4)
-        labels = prompt(2, 40)
-        model(prompt(2, 40), labels=labels).loss.backward()
-        grad = model.model.layers[0].self_attn.kv_b_proj.weight.grad
-        found[family, implementation] = [out.logits, tokens, grad, *(out.attentions or ())]
+        made = lambda: make_model(family, implementation=implementation, **DENSE)
+        model = made()
+        if first:
+            # One that asks for us, in the same process, changes nothing for the others.
+            make_model(family, **DENSE)(prompt(1, 40))
+        found[family, implementation] = (
+            compute(model, implementation),
+            functions_of(lambda: compute(made(), implementation)),
+            [f"{type(each).__module__}.{type(each).__qualname__}" for each in model.modules()],
+            [module.forward.__func__.__module__ for module in model.modules()],
+            {name: str(kind) for name, kind in model._can_record_outputs.items()},
+        )
 torch.save(found, file)
 assert ("custom_pypto_transformers" in sys.modules) == bool(first), first
 """
 
+Results = dict[tuple[str, str], list[Any]]
 
-def results(folder: Path, *first: str) -> dict[tuple[str, str], list[torch.Tensor]]:
-    """Return what the script computes in a process of its own that imports ``first``."""
+
+def results(folder: Path, *first: str) -> Results:
+    """Return what the script finds in a process of its own that imports ``first``."""
     file = folder / "results.pt"
     tests = str(Path(__file__).parent)
     environment = {**os.environ, "PYTHONPATH": tests}
     command = [sys.executable, "-c", SCRIPT, str(file), *first]
     subprocess.run(command, env=environment, check=True)
-    found: dict[tuple[str, str], list[torch.Tensor]] = torch.load(file)
+    found: Results = torch.load(file, weights_only=False)
     return found
 
 
-def test_eager_and_sdpa_keep_their_bits(tmp_path: Path) -> None:
-    """Logits, tokens, gradients and attentions, with our classes in the model and without."""
+def test_eager_and_sdpa_run_the_code_of_transformers(tmp_path: Path) -> None:
+    """Logits, tokens, gradients, attentions, the functions that run, and the modules' classes."""
     theirs = results(tmp_path)
     ours = results(tmp_path, "custom_pypto_transformers")
     assert ours.keys() == theirs.keys()
-    for key, tensors in ours.items():
-        assert len(tensors) == len(theirs[key]) == (5 if key[1] == "eager" else 3)
-        for mine, other in zip(tensors, theirs[key], strict=True):
+    assert len(ours) == 6
+    for key, (tensors, functions, *rest) in ours.items():
+        other_tensors, other_functions, *other_rest = theirs[key]
+        assert rest == other_rest, key
+        assert len(tensors) == len(other_tensors) == (5 if key[1] == "eager" else 3)
+        for mine, other in zip(tensors, other_tensors, strict=True):
             assert torch.equal(mine, other), key
-
-
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_attentions_of_a_model_without_our_classes_are_recorded(family: str) -> None:
-    """from_config of another model puts our class into a table that both models share."""
-    tiny_models.make_model(family)
-    model = tiny_models.make_by_class(family, attn_implementation="eager")
-    assert type(model.model.layers[0].self_attn).__module__.startswith("transformers.")
-    with torch.no_grad():
-        attentions = model(prompt(1, 30), output_attentions=True).attentions
-    assert len(attentions) == model.config.num_hidden_layers
-    assert all(attention.shape == (1, 4, 30, 30) for attention in attentions)
+        assert any(each.endswith(":expand_kv") for each in functions)
+        # When a model has been made, we look at its implementation.
+        for each in functions ^ other_functions:
+            assert each.startswith("custom_pypto_transformers.switch:"), each

@@ -13,7 +13,14 @@ import pytest
 import tiny_models
 import torch
 import transformers
-from tiny_models import assert_close, assert_tokens_of_eager, padding, prompt, under
+from tiny_models import (
+    OpCalls,
+    assert_close,
+    assert_tokens_of_eager,
+    padding,
+    prompt,
+    under,
+)
 from torch import Tensor
 from transformers import AutoModel, AutoModelForCausalLM
 
@@ -24,6 +31,14 @@ def logits(model: Any) -> Tensor:
     with torch.no_grad():
         found: Tensor = model(prompt(1, TOKENS)).logits
     return found
+
+
+def classes_of_ours(model: Any) -> set[type]:
+    return {
+        type(module)
+        for module in model.modules()
+        if not type(module).__module__.startswith(("transformers.", "torch."))
+    }
 
 
 @pytest.fixture(scope="module")
@@ -103,12 +118,49 @@ def test_several_models_in_threads() -> None:
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_a_model_made_by_its_class_is_refused(family: str) -> None:
-    """transformers replaces classes in from_config and from_pretrained only."""
-    model = tiny_models.make_by_class(family)
+def test_a_model_made_by_its_class_is_served(family: str) -> None:
+    model = tiny_models.make_by_class(family, attn_implementation="custom_pypto")
+    assert_close(logits(model), under("eager", model, lambda: logits(model)))
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_models_of_one_configuration_are_switched_together(family: str) -> None:
+    """transformers holds the implementation in the configuration."""
+    config = tiny_models.make_config(family)
+    first, second = (AutoModelForCausalLM.from_config(config).eval() for _ in range(2))
+    wanted = logits(first)
+    second.set_attn_implementation("custom_pypto")
+    with OpCalls() as ops:
+        assert_close(logits(first), wanted)
+    assert ops.calls
+    first.set_attn_implementation("eager")
+    assert classes_of_ours(second) == set()
+
+
+@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+def test_a_forward_that_was_wrapped_before_a_switch_is_the_new_one(family: str) -> None:
+    """accelerate's hooks call the forward that the module had when they were added."""
+    model = tiny_models.make_model(family, implementation="eager")
+    wanted = logits(model)
+    for module in model.modules():
+        module._old_forward = module.forward
+        module.forward = lambda *args, _module=module, **kwargs: _module._old_forward(
+            *args, **kwargs
+        )
     model.set_attn_implementation("custom_pypto")
-    with pytest.raises(RuntimeError, match="made by from_pretrained or from_config"):
+    with pytest.warns(UserWarning, match="kv_b_proj"):
+        assert_close(logits(model), wanted)
+    model.set_attn_implementation("eager")
+    assert torch.equal(logits(model), wanted)
+
+
+def test_an_implementation_that_was_set_in_the_configuration_alone_is_refused() -> None:
+    model = tiny_models.make_model("deepseek_v32", implementation="sdpa")
+    model.config._attn_implementation = "custom_pypto"
+    with pytest.raises(RuntimeError, match="switched by set_attn_implementation or made with it"):
         logits(model)
+    model.set_attn_implementation("custom_pypto")
+    assert logits(model).isfinite().all()
 
 
 def test_a_model_that_is_not_served_is_refused() -> None:
@@ -139,6 +191,10 @@ OTHERS: dict[str, dict[str, Any]] = {
 }
 
 
+# A release may be older than a family.
+OTHERS = {name: sizes for name, sizes in OTHERS.items() if hasattr(transformers, f"{name}Config")}
+
+
 def make_other(prefix: str, implementation: str) -> Any:
     sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
     config = getattr(transformers, f"{prefix}Config")(**sizes)
@@ -156,9 +212,4 @@ def test_other_families_are_refused(prefix: str) -> None:
 
 @pytest.mark.parametrize("prefix", OTHERS)
 def test_other_families_keep_the_classes_of_transformers(prefix: str) -> None:
-    ours = {
-        type(module).__name__
-        for module in make_other(prefix, "eager").modules()
-        if not type(module).__module__.startswith(("transformers.", "torch."))
-    }
-    assert ours == set()
+    assert classes_of_ours(make_other(prefix, "custom_pypto")) == set()

@@ -61,7 +61,7 @@ def test_a_step_of_more_tokens_than_attend_at_once() -> None:
 def test_activation_checkpointing(family: str) -> None:
     model, ids = tiny_models.make_model(family).train(), prompt(1, TOKENS)
     plain = gradients(model, ids, use_cache=False)
-    model.activation_checkpointing_enable()
+    tiny_models.checkpoint_activations(model)
     for name, tensor in gradients(model, ids, use_cache=False).items():
         assert torch.equal(tensor, plain[name]), name
 
@@ -153,7 +153,7 @@ def test_activation_checkpointing_of_indexers_that_learn() -> None:
     """The forward pass that the backward pass repeats does not count."""
     model = tiny_models.make_model("deepseek_v32").train()
     plain = learning_steps(model)
-    model.activation_checkpointing_enable()
+    tiny_models.checkpoint_activations(model)
     for left, right in zip(learning_steps(model), plain, strict=True):
         assert torch.equal(left, right)
 

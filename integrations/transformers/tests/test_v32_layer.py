@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_transformers import GrowingCache
-from tiny_models import append, prompt, under
+from tiny_models import CACHE, append, prompt, under
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from transformers import DynamicCache
@@ -39,7 +39,7 @@ def test_logits_are_within_a_percent_of_eager() -> None:
 
     def step(kind: type) -> Any:
         cache = make_cache(kind, model.config, CONTEXT)
-        return model(prompt(1, 1), past_key_values=cache).logits.float()
+        return model(prompt(1, 1), **{CACHE: cache}).logits.float()
 
     ours = step(GrowingCache)
     eager = under("eager", model, lambda: step(DynamicCache))
@@ -48,9 +48,9 @@ def test_logits_are_within_a_percent_of_eager() -> None:
 
 def allocations(model: Any, cache: Any) -> list[int]:
     """Return the bytes of each allocation of a decode step, sorted."""
-    model(prompt(1, 1), past_key_values=cache)
+    model(prompt(1, 1), **{CACHE: cache})
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as run:
-        model(prompt(1, 1), past_key_values=cache)
+        model(prompt(1, 1), **{CACHE: cache})
     events = run.profiler.kineto_results.events()
     return sorted(
         event.nbytes()

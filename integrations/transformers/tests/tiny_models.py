@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,14 @@ import transformers
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig, StaticCache
+from transformers.masking_utils import create_causal_mask
 
 # The prefix of each family's classes.
 PREFIXES = {"deepseek_v32": "DeepseekV32", "glm_moe_dsa": "GlmMoeDsa", "axk2": "AXK2"}
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
+
+# What models call their cache: the second since transformers 5.24, where the first warns.
+(CACHE,) = {"past_key_values", "cache"} & inspect.signature(create_causal_mask).parameters.keys()
 
 VOCABULARY = 256
 TOPK = 16
@@ -76,10 +81,16 @@ def make_model(
 
 
 def make_by_class(family: str, **changes: Any) -> Any:
-    """Make a model by its class, so that transformers does not replace parts of it."""
+    """Make a model by its class."""
     return getattr(transformers, f"{PREFIXES[family]}ForCausalLM")(
         make_config(family, **changes)
     ).eval()
+
+
+def checkpoint_activations(model: Any) -> None:
+    """Call the method by its name; older releases have the second."""
+    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
+    getattr(model, next(name for name in names if hasattr(model, name)))()
 
 
 def make_llama(implementation: str) -> Any:

@@ -111,7 +111,7 @@ def step_of(model: str, rope: str, down: float = 1.0) -> Step:
     mask = torch.zeros(BATCH, 1, *later.shape).masked_fill(later, torch.finfo(x.dtype).min)
     taken: list[Tensor] = []
     attention.o_proj.register_forward_pre_hook(lambda _, arguments: taken.append(arguments[0]))
-    out = attention(x, (cos, sin), mask, past_key_values=cache)[0]
+    out = attention(x, (cos, sin), mask, cache)[0]
     layer = cache.layers[0]
     return Step(
         attention=attention,
@@ -274,6 +274,16 @@ def test_a_prefix_stands_before_every_name() -> None:
     prefixed = {f"model.layers.0.self_attn.{name}": weight for name, weight in state.items()}
     expected = asdict(convert(state))
     for name, weight in asdict(convert(prefixed, prefix="model.layers.0.self_attn.")).items():
+        assert torch.equal(weight, expected[name])
+
+
+@pytest.mark.parametrize("rope", ["half_split", "interleaved"])
+def test_the_default_device_is_not_used(rope: str) -> None:
+    state = state_of(torch.float32)
+    expected = asdict(convert(state, index_rope=rope))
+    with torch.device("meta"):
+        weights = asdict(convert(state, index_rope=rope))
+    for name, weight in weights.items():
         assert torch.equal(weight, expected[name])
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from custom_pypto_transformers import GrowingCache
+from custom_pypto_transformers.growing_cache import CACHE
 from custom_pypto_transformers.support import refusal_of_attention, refusal_of_indexer
 from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfig
 
@@ -37,7 +38,7 @@ SIZES: dict[str, Any] = {
 }
 CACHES: dict[str, Callable[[Any], dict[str, Any]]] = {
     "dynamic": lambda _: {},
-    "growing": lambda config: {"past_key_values": GrowingCache(config)},
+    "growing": lambda config: {CACHE: GrowingCache(config)},
     "static": lambda _: {"cache_implementation": "static", "disable_compile": True},
 }
 

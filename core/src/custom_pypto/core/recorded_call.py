@@ -64,11 +64,11 @@ def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.
     if tensors is not None:
         values = tensors[given["saved"]]
     elif "integers" in given:
-        values = torch.tensor(given["integers"], dtype=dtype).reshape(shape)
+        values = torch.tensor(given["integers"], dtype=dtype, device="cpu").reshape(shape)
     elif _is_drawn(dtype):
-        values = torch.randn(shape, generator=generator).to(dtype)
+        values = torch.randn(shape, generator=generator, device="cpu").to(dtype)
     else:
-        values = torch.zeros(shape, dtype=dtype)
+        values = torch.zeros(shape, dtype=dtype, device="cpu")
     return _with_strides(values, given["strides"])
 
 
@@ -102,7 +102,7 @@ def _with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
     # Of a dimension that expand() made, one element is in memory.
     dims = zip(values.shape, strides, strict=True)
     shape = [min(size, 1) if stride == 0 else size for size, stride in dims]
-    made = torch.empty_strided(shape, strides, dtype=values.dtype)
+    made = torch.empty_strided(shape, strides, dtype=values.dtype, device="cpu")
     try:
         made.copy_(values[tuple(map(slice, shape))])
     except RuntimeError:

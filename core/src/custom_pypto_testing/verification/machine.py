@@ -60,7 +60,7 @@ def check_add(device: str) -> Finding:
     """torch's own add is right on the device."""
     number = torch.arange(1000.0, device=device)
     total = (number + number).cpu()
-    is_right = total.equal(2 * torch.arange(1000.0))
+    is_right = total.equal(2 * torch.arange(1000.0, device="cpu"))
     problem = "" if is_right else f"x + x is {total[:4].tolist()} ... for x = [0, 1, 2, 3 ...]"
     return Finding("x + x of 1000 numbers", problem)
 

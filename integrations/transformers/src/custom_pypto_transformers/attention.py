@@ -24,11 +24,11 @@ class LatentAttention:
     original: type[Any]
     config: Any
 
-    def expand_kv(self, latents: Tensor, ropes: Tensor) -> tuple[Tensor, Tensor]:
+    def expand_kv(self, kv_nope: Tensor, k_rot: Tensor) -> tuple[Tensor, Tensor]:
         """Return [B, 1, T, L] and [B, 1, T, R] unchanged for `attend`, else expanded."""
         if self.config._attn_implementation == NAME:
-            return latents, ropes
-        key, value = self.original.expand_kv(self, latents, ropes)
+            return kv_nope, k_rot
+        key, value = self.original.expand_kv(self, kv_nope, k_rot)
         return key, value
 
 
@@ -111,7 +111,8 @@ def _why_not(
     if not _is_plain_linear(projection):
         return (
             f"the weight of kv_b_proj is not that of a plain Linear ({type(projection).__name__}:"
-            " quantised, sharded, offloaded or adapted), and the ops need the weight itself"
+            " quantised, sharded, offloaded, adapted or with hooks), and the ops need the weight"
+            " itself"
         )
     tensors = (query, latents, ropes, projection.weight)
     if query.device.type != "cpu" and needs_gradients(*tensors):
@@ -142,8 +143,12 @@ def _is_plain_linear(module: nn.Module) -> bool:
     has_hooks = (
         module._forward_hooks
         or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
         or everywhere._global_forward_hooks
         or everywhere._global_forward_pre_hooks
+        or everywhere._global_backward_hooks
+        or everywhere._global_backward_pre_hooks
         # accelerate replaces it.
         or "forward" in vars(module)
     )

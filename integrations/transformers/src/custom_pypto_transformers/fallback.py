@@ -15,17 +15,16 @@ from .key_ranges import KeyRanges
 _warned_reasons: set[str] = set()
 
 
-def warn_once(reason: str) -> None:
+_ATTENTION = "attn_implementation='custom_pypto' runs transformers' own attention, which is slower"
+
+
+def warn_once(reason: str, consequence: str = _ATTENTION) -> None:
     """Warn, once per process and reason, that transformers' own attention runs."""
     # A warning would break the graph of torch.compile.
     if torch.compiler.is_compiling() or reason in _warned_reasons:
         return
     _warned_reasons.add(reason)
-    warnings.warn(
-        "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
-        f" {reason}",
-        stacklevel=2,
-    )
+    warnings.warn(f"{consequence}: {reason}", stacklevel=2)
 
 
 def expanded_attention(

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+from inspect import signature
 from typing import Any
 
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from torch import Tensor
-from transformers import DynamicCache
-from transformers.cache_utils import DynamicIndexedLayer
+from transformers import DynamicCache, cache_utils
+from transformers.masking_utils import create_causal_mask
 
+from .fallback import warn_once
 from .pages import row_pitch
+from .parts import Parts
+
+# What `generate` and models call their cache: past_key_values, which warns since transformers 5.24.
+CACHE = "cache" if "cache" in signature(create_causal_mask).parameters else "past_key_values"
+DynamicIndexedLayer: Any = getattr(cache_utils, "DynamicIndexedLayer", object)
 
 
 class GrowingCache(DynamicCache):  # type: ignore[misc]
     """transformers' DynamicCache for sparse attention models, without a copy of all keys each step.
 
     Each layer reserves memory for more tokens, and grows it by half when it is full. Pass it to
-    ``generate`` or ``forward`` as ``past_key_values``.
+    ``generate`` or ``forward`` as ``past_key_values``; since transformers 5.24, as ``cache``.
 
     Args:
         config: the model's configuration, as for DynamicCache.
@@ -27,6 +35,9 @@ class GrowingCache(DynamicCache):  # type: ignore[misc]
 
     def __init__(self, config: Any) -> None:
         super().__init__(config=config)
+        if (difference := _difference()) is not None:
+            warn_once(difference, "GrowingCache copies all keys each step, as DynamicCache does")
+            return
         self.layers = [
             GrowingIndexedLayer() if type(layer) is DynamicIndexedLayer else layer
             for layer in self.layers
@@ -56,6 +67,17 @@ class GrowingIndexedLayer(DynamicIndexedLayer):  # type: ignore[misc]
             self.lazy_initialization_indexer(indexer_key_states)
         self.indexer_keys = append(self.indexer_keys, indexer_key_states)
         return self.indexer_keys
+
+
+@functools.cache
+def _difference() -> str | None:
+    parts, name = Parts("transformers.cache_utils"), "DynamicIndexedLayer"
+    parts.check(f"{name}.update", like=GrowingIndexedLayer.update)
+    parts.check(f"{name}.update_indexer", like=GrowingIndexedLayer.update_indexer)
+    parts.check(name)
+    parts.check(f"{name}.lazy_initialization", 3)
+    parts.check(f"{name}.lazy_initialization_indexer", 2)
+    return parts.difference()
 
 
 def append(held: Tensor, new: Tensor) -> Tensor:

@@ -20,9 +20,11 @@ Rope = Callable[..., tuple[Tensor, Tensor]]
 class FusedIndexer:
     """Mixin for a transformers indexer class: selects by the op if the mask is a KeyRanges."""
 
-    # transformers' own class, and its rotary embedding; set by a subclass of both.
+    # transformers' own class, its rotary embedding, and the names that its forward takes; set by a
+    # subclass of both.
     original: type[Any]
     rope: Rope
+    takes: frozenset[str]
     is_fused_indexer = True
 
     def forward(
@@ -32,6 +34,7 @@ class FusedIndexer:
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: KeyRanges | Tensor,
         position_ids: Tensor | None = None,
+        cache: Any = None,
         past_key_values: Any = None,
     ) -> Tensor:
         """Select the keys with the highest scores: positions [B, S, K], int32; -1 for none.
@@ -41,27 +44,30 @@ class FusedIndexer:
             q_resid: [B, S, Q], the normed query latents.
             position_embeddings: cos and sin, [B or 1, S, R].
             attention_mask: KeyRanges, or a mask [B, S, T] for which transformers' own code runs.
-            past_key_values: the cache whose `update_indexer` keeps the keys; None for none.
+            cache: the cache whose `update_indexer` keeps the keys; None for none.
+            past_key_values: the same, as transformers before 5.24 calls it.
         """
+        cache = past_key_values if cache is None else cache
         inputs = hidden_states, q_resid, position_embeddings
-        cache = {"past_key_values": past_key_values}
+        others = {"position_ids": position_ids, "cache": cache, "past_key_values": cache}
         if not isinstance(attention_mask, KeyRanges):
-            return self._select_by_transformers(*inputs, attention_mask, position_ids, **cache)
+            return self._select_by_transformers(*inputs, attention_mask, **others)
         reason = self._why_not(hidden_states)
         if reason is None:
             # An indexer learns only from its own loss.
             with torch.set_grad_enabled(loss_of(self) is not None):
-                return self._select(*inputs, attention_mask, past_key_values)
+                return self._select(*inputs, attention_mask, cache)
         warn_once(reason)
         mask = attention_mask.dense(hidden_states.device)[:, 0]
         mask = mask.expand(hidden_states.shape[0], -1, -1)
-        selected = self._select_by_transformers(*inputs, mask, position_ids, **cache)
+        selected = self._select_by_transformers(*inputs, mask, **others)
         # A query that sees fewer than K keys has masked keys in the rest.
         return torch.where(mask.gather(-1, selected.long()), selected, -1)
 
     @torch.no_grad()
-    def _select_by_transformers(self, *inputs: Any, **cache: Any) -> Tensor:
-        selected: Tensor = self.original.forward(self, *inputs, **cache)
+    def _select_by_transformers(self, *inputs: Any, **others: Any) -> Tensor:
+        taken = {name: value for name, value in others.items() if name in self.takes}
+        selected: Tensor = self.original.forward(self, *inputs, **taken)
         return selected
 
     def _why_not(self: Any, hidden_states: Tensor) -> str | None:

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
-from transformers.masking_utils import causal_mask_function, sdpa_mask
+from transformers import masking_utils
 
 from .support import SERVED
+
+# A release without it gets no KeyRanges.
+_CAUSAL: Any = getattr(masking_utils, "causal_mask_function", None)
 
 
 class Segments(NamedTuple):
@@ -127,7 +130,7 @@ def make_key_ranges(
     kv_length: int,
     q_offset: int | Tensor = 0,
     kv_offset: int = 0,
-    mask_function: Callable[..., Any] = causal_mask_function,
+    mask_function: Callable[..., Any] = _CAUSAL,
     attention_mask: Tensor | None = None,
     device: torch.device | str = "cpu",
     **kwargs: Any,
@@ -143,7 +146,7 @@ def make_key_ranges(
     """
 
     def transformers_mask() -> Tensor:
-        mask: Tensor = sdpa_mask(
+        mask: Tensor = masking_utils.sdpa_mask(
             batch_size=batch_size,
             q_length=q_length,
             kv_length=kv_length,
@@ -156,7 +159,7 @@ def make_key_ranges(
         )
         return mask
 
-    if mask_function is not causal_mask_function or kv_offset != 0:
+    if mask_function is not _CAUSAL or kv_offset != 0:
         return transformers_mask()
     is_tracing = torch.compiler.is_compiling()
     if attention_mask is not None and not is_tracing and bool(attention_mask.all()):

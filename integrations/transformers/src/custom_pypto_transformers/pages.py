@@ -27,7 +27,7 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     """
     batch, _, keys, _ = latents.shape
     if latents.device.type == "cpu":
-        table = torch.arange(batch, dtype=torch.int32)[:, None]
+        table = torch.arange(batch, dtype=torch.int32, device=latents.device)[:, None]
         return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table)
     pitch = row_pitch(latents)
     if pitch is None or pitch % NPU_BLOCK_MULTIPLE != 0 or pitch != row_pitch(ropes):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import importlib.util
 
 from custom_pypto.core import ops
 from packaging.version import Version
@@ -16,9 +15,7 @@ OPS = {
 # The first release with classes that are served.
 MINIMUM = "5.15.1"
 # The newest that was tested.
-TESTED = "5.23.0"
-# The first that makes a model with registered classes without importing every image processor.
-WITHOUT_TORCHVISION = "5.21.0"
+TESTED = "5.24.0"
 
 
 def check_requirements() -> None:
@@ -46,13 +43,6 @@ def check_requirements() -> None:
         raise ImportError(
             f"custom_pypto_transformers: transformers {version} is too old for its sparse attention"
             f" models, {MINIMUM} is the first that works: pip install 'transformers>={MINIMUM}'"
-        )
-    is_old = Version(version) < Version(WITHOUT_TORCHVISION)
-    if is_old and not importlib.util.find_spec("torchvision"):
-        raise ImportError(
-            f"custom_pypto_transformers: transformers {version} makes no model with registered"
-            " classes where torchvision is missing: pip install torchvision, or"
-            f" 'transformers>={WITHOUT_TORCHVISION}'"
         )
     try:
         importlib.import_module("torch_npu")  # as transformers does where it is installed

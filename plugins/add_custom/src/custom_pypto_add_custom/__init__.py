@@ -73,5 +73,5 @@ def _pair(
     shape: tuple[int, ...], device: str, dtype: torch.dtype = torch.float32
 ) -> tuple[Tensor, Tensor]:
     generator = torch.Generator().manual_seed(0)
-    values = torch.randn((2, *shape), generator=generator).mul(100).to(device, dtype)
+    values = torch.randn((2, *shape), generator=generator, device="cpu").mul(100).to(device, dtype)
     return values[0], values[1]

@@ -38,7 +38,7 @@ def _call(
     generator = torch.Generator().manual_seed(num_seqs)
 
     def integers(*shape: int, low: int = 0, high: int = 100) -> Tensor:
-        return torch.randint(low, high, shape, generator=generator).to(device, dtype)
+        return torch.randint(low, high, shape, generator=generator, device="cpu").to(device, dtype)
 
     return SampleInput(
         (

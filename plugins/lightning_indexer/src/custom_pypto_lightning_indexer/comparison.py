@@ -63,7 +63,7 @@ def _compare(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
         )
     if actual.equal(expected):
         return
-    unscored = torch.ones(expected.shape[:-1], dtype=torch.bool)
+    unscored = torch.ones(expected.shape[:-1], dtype=torch.bool, device="cpu")
     for row in rows:
         unscored[row.at] = False
         _compare_row(row, actual[row.at].long(), expected[row.at].long())
@@ -114,7 +114,7 @@ def _rows(
     for rows, places in zip(tokens, lengths, strict=True):
         if not places:
             continue
-        where = torch.tensor(places).unbind(-1)
+        where = torch.tensor(places, device="cpu").unbind(-1)
         keys = key[where].double()
         for index, at in enumerate(rows):
             later = len(rows) - 1 - index
@@ -158,7 +158,7 @@ def _rows_of_heads(
     for head, (q, w, k) in enumerate(
         zip(query.chunk(heads), weights.chunk(heads), keys.unbind(1), strict=True)
     ):
-        scores = torch.zeros(len(k), dtype=torch.float64)
+        scores = torch.zeros(len(k), dtype=torch.float64, device="cpu")
         magnitudes = torch.zeros_like(scores)
         for one, weight in zip(q, w, strict=True):
             products = k * one
@@ -194,7 +194,7 @@ def _compare_row(row: _Row, actual: torch.Tensor, expected: torch.Tensor) -> Non
 
 def _check_descends(row: _Row, chosen: torch.Tensor, where: str) -> None:
     """Each chosen score is at least every later one and every one left out."""
-    left_out = torch.ones(len(row.scores), dtype=torch.bool)
+    left_out = torch.ones(len(row.scores), dtype=torch.bool, device="cpu")
     left_out[chosen] = False
     finite = row.scores.isfinite()
     chosen = chosen[finite[chosen]]

@@ -46,7 +46,9 @@ def quant_lightning_indexer(
 def _select(
     rows: Iterable[Row], query: torch.Tensor, key: torch.Tensor, sparse_count: int
 ) -> torch.Tensor:
-    result = torch.full((*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32)
+    result = torch.full(
+        (*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32, device="cpu"
+    )
     for at, scores in rows:
         best = _descending(scores.float())[:sparse_count]
         result[at][: len(best)] = best
@@ -64,7 +66,7 @@ def score_rows(
 ) -> Iterator[Row]:
     """The scores of every row that sees a key; arguments as the op's. Without scales they are 1."""
     if query_scales is None or key_scales is None:
-        query_scales, key_scales = (torch.ones(t.shape[:-1]) for t in (query, key))
+        query_scales, key_scales = (torch.ones(t.shape[:-1], device="cpu") for t in (query, key))
     for index, of_row, of_keys in rows_with_keys(
         (query, weights, query_scales), (key, key_scales), **options
     ):

@@ -106,8 +106,8 @@ def paged(
     generator = torch.Generator().manual_seed(sizes.seed)
     batch = len(sizes.key_lengths)
     needed = [-(-length // sizes.block_size) for length in sizes.key_lengths]
-    blocks = torch.randperm(sum(needed) + 3, generator=generator, dtype=torch.int32)
-    table = torch.full((batch, max(1, *needed)), -1, dtype=torch.int32)
+    blocks = torch.randperm(sum(needed) + 3, generator=generator, dtype=torch.int32, device="cpu")
+    table = torch.full((batch, max(1, *needed)), -1, dtype=torch.int32, device="cpu")
     for row, (end, count) in enumerate(zip(accumulate(needed), needed, strict=True)):
         table[row, :count] = blocks[end - count : end]
     queries, keys = (batch, sizes.query_tokens), (len(blocks), sizes.block_size)
@@ -225,7 +225,7 @@ def gradients(device: str) -> Iterator[SampleInput]:
 def _flat(sample: SampleInput) -> SampleInput:
     """A sample of whole sequences in the layout TND."""
     batch, tokens = sample.args[0].shape[:2]
-    number = torch.arange(1, batch + 1, dtype=torch.int32)
+    number = torch.arange(1, batch + 1, dtype=torch.int32, device="cpu")
     return SampleInput(
         tuple(each.flatten(0, 1) for each in sample.args),
         {
@@ -241,7 +241,9 @@ def _flat(sample: SampleInput) -> SampleInput:
 def _gradient(device: str, sample: SampleInput) -> SampleInput:
     query, key, weights = sample.args
     indices, values = torch.ops.custom_pypto.npu_lightning_indexer(*sample.args, **sample.kwargs)
-    dy = torch.randn(values.shape, generator=torch.Generator().manual_seed(0)).to(values.dtype)
+    dy = torch.randn(values.shape, generator=torch.Generator().manual_seed(0), device="cpu").to(
+        values.dtype
+    )
     lengths = [
         sample.kwargs.get(name) for name in ("actual_seq_lengths_query", "actual_seq_lengths_key")
     ]
@@ -263,9 +265,9 @@ def _tensors(
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """query [*queries, N1, D], key [*keys, N2, D] and weights [*queries, N1] of both signs."""
     generator = generator or torch.Generator().manual_seed(sizes.seed)
-    query = torch.randn((*queries, sizes.heads, sizes.depth), generator=generator)
-    weights = torch.randn((*queries, sizes.heads), generator=generator)
-    key = torch.randn((*keys, sizes.key_heads, sizes.depth), generator=generator)
+    query = torch.randn((*queries, sizes.heads, sizes.depth), generator=generator, device="cpu")
+    weights = torch.randn((*queries, sizes.heads), generator=generator, device="cpu")
+    key = torch.randn((*keys, sizes.key_heads, sizes.depth), generator=generator, device="cpu")
     return (
         query.to(sizes.dtype).to(device),
         key.to(sizes.dtype).to(device),

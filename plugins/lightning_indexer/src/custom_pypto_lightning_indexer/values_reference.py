@@ -40,7 +40,7 @@ def values_of(
     indices: Tensor, query: Tensor, key: Tensor, weights: Tensor, **options: Any
 ) -> Tensor:
     """The scores of the keys at these positions, -inf for -1; in query's dtype."""
-    values = torch.full(indices.shape, -torch.inf, dtype=torch.float64)
+    values = torch.full(indices.shape, -torch.inf, dtype=torch.float64, device="cpu")
     for at, scores in reference.score_rows(query, key, weights, **options):
         chosen = indices[at].long()
         chosen = chosen[chosen >= 0]

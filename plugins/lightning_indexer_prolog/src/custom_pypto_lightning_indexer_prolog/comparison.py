@@ -36,7 +36,11 @@ def assert_close(actual: Tensor, expected: Tensor, what: str) -> None:
     others = int((~close).sum())
     assert others <= allowed, f"{what}: {others} of {actual.numel()} elements are not close"
     error = (left - right)[~close].abs()
-    bound = torch.ones(()) if actual.dtype == torch.int8 else right[~close].abs() * _NEIGHBOURS
+    bound = (
+        torch.ones((), device="cpu")
+        if actual.dtype == torch.int8
+        else right[~close].abs() * _NEIGHBOURS
+    )
     assert (error <= bound).all(), f"{what}: an element is off by {error.max().item():.3g}"
 
 

@@ -74,18 +74,18 @@ def arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> dict[str, Ten
     s = sizes
 
     def uniform(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
-        return (torch.rand(shape, generator=generator) * 2 - 1).to(dtype).to(device)
+        return (torch.rand(shape, generator=generator, device="cpu") * 2 - 1).to(dtype).to(device)
 
     def int8(*shape: int) -> Tensor:
-        values = torch.randint(-128, 128, shape, generator=generator)
+        values = torch.randint(-128, 128, shape, generator=generator, device="cpu")
         return values.to(torch.int8).to(device)
 
     def norm(mean: float) -> Tensor:
-        values = torch.randn(s.size, generator=generator) * 0.1 + mean
+        values = torch.randn(s.size, generator=generator, device="cpu") * 0.1 + mean
         return values.bfloat16().to(device)
 
-    angles = torch.rand(s.tokens, s.rope, generator=generator) * 6.28
-    slots = torch.randperm(s.blocks * s.block_size, generator=generator)[: s.tokens]
+    angles = torch.rand(s.tokens, s.rope, generator=generator, device="cpu") * 6.28
+    slots = torch.randperm(s.blocks * s.block_size, generator=generator, device="cpu")[: s.tokens]
     scales = {
         "q_norm_scale": uniform(s.tokens, 1, dtype=torch.float32) * 0.01,
         "wq_b_scale": uniform(s.heads * s.size, 1, dtype=torch.float32) * 0.01,

@@ -279,9 +279,9 @@ def _epsilon_factor(epsilon: float, dtype: torch.dtype) -> float:
 
 def _index_order(sizes: _Sizes, index_rope: IndexRope) -> Tensor:
     """Where each dim of an index head comes from: de-interleaving undoes it."""
-    order = torch.arange(sizes.index)
+    order = torch.arange(sizes.index, device="cpu")
     if index_rope == "half_split":
-        order[: sizes.rope] = torch.arange(sizes.rope).view(2, -1).T.flatten()
+        order[: sizes.rope] = torch.arange(sizes.rope, device="cpu").view(2, -1).T.flatten()
     return order
 
 

@@ -182,11 +182,13 @@ def sequences_of_keys(
     """Where each sequence's keys are among all rows of a cache: [length] int64."""
     if layout == "TND":
         assert lengths is not None
-        return [torch.arange(*ends) for ends in pairwise([0, *lengths.tolist()])]
+        return [torch.arange(*ends, device="cpu") for ends in pairwise([0, *lengths.tolist()])]
     size = keys.shape[1]
     if layout == "BSND":
         counts = [size] * len(keys) if lengths is None else lengths.tolist()
-        return [torch.arange(b * size, b * size + count) for b, count in enumerate(counts)]
+        return [
+            torch.arange(b * size, b * size + count, device="cpu") for b, count in enumerate(counts)
+        ]
     assert block_table is not None
     assert lengths is not None
     slots = []
@@ -254,7 +256,7 @@ class Decoded:
 
     def selection(self, count: int = TOP_K) -> Tensor:
         """Each row's chosen positions, descending by score, filled with -1: [B, S1, 1, count]."""
-        indices = torch.full((len(self.scores), count), -1, dtype=torch.int32)
+        indices = torch.full((len(self.scores), count), -1, dtype=torch.int32, device="cpu")
         for row, scores in zip(indices, self.scores, strict=True):
             row[: min(count, len(scores))] = select(scores, count).to(row.device)
         batch, size = self.query.shape[:2]

@@ -134,7 +134,7 @@ class Data:
 
     def normal(self, *shape: int, scale: float = 1.0, mean: float = 0.0) -> Tensor:
         """Normally distributed values in the activation dtype."""
-        values = torch.randn(shape, generator=self.generator) * scale + mean
+        values = torch.randn(shape, generator=self.generator, device="cpu") * scale + mean
         return values.to(self.sizes.dtype).to(self.device)
 
     def weight(self, depth: int, columns: int) -> Tensor:
@@ -143,17 +143,17 @@ class Data:
 
     def integers(self, values: list[int] | Tensor) -> Tensor:
         """``values`` in the sizes' integer dtype."""
-        return torch.as_tensor(values).to(self.sizes.integers).to(self.device)
+        return torch.as_tensor(values, device="cpu").to(self.sizes.integers).to(self.device)
 
     def block_table(self) -> tuple[Tensor, int]:
         """A shuffled block table, -1 where nothing is needed, and the number of blocks."""
         size = self.sizes.block_size
         needed = [-(-length // size) for length in self.sizes.lengths]
         blocks = sum(needed) + 2
-        order = torch.randperm(blocks, generator=self.generator).tolist()
-        table = torch.full((self.sizes.batch, max(needed) + 1), -1)
+        order = torch.randperm(blocks, generator=self.generator, device="cpu").tolist()
+        table = torch.full((self.sizes.batch, max(needed) + 1), -1, device="cpu")
         for row, count in zip(table, needed, strict=True):
-            row[:count] = torch.tensor(order[:count])
+            row[:count] = torch.tensor(order[:count], device="cpu")
             order = order[count:]
         return self.integers(table), blocks
 
@@ -164,7 +164,7 @@ class Data:
         for table, length in zip(block_table.tolist(), self.sizes.lengths, strict=True):
             positions = [max(length - tokens + s, 0) for s in range(tokens)]
             rows.append([max(table[p // size], 0) * size + p % size for p in positions])
-        return self.integers(torch.tensor(rows))
+        return self.integers(torch.tensor(rows, device="cpu"))
 
     def cache(self, blocks: int, size: int) -> Tensor:
         """A filled cache [blocks, block_size, 1, size]."""
@@ -175,7 +175,7 @@ def fused_arguments(sizes: Sizes, device: str = "cpu", seed: int = 0) -> Argumen
     """A call of npu_sparse_attention_pto."""
     s, data = sizes, Data(sizes, device, seed)
     x = data.normal(s.batch, s.tokens, s.hidden)
-    angles = torch.rand(s.batch, s.tokens, s.rope, generator=data.generator) * 6.28
+    angles = torch.rand(s.batch, s.tokens, s.rope, generator=data.generator, device="cpu") * 6.28
     block_table, blocks = data.block_table()
     return {
         "x": x,
@@ -227,12 +227,12 @@ def attention_arguments(
     is_tnd = layout == "TND"
     tokens = [1 + b % sizes.tokens if is_tnd else sizes.tokens for b in range(sizes.batch)]
     leading = (sum(tokens),) if is_tnd else (sizes.batch, sizes.tokens)
-    ends = {"actual_seq_lengths_query": data.integers(torch.tensor(tokens).cumsum(0))}
+    ends = {"actual_seq_lengths_query": data.integers(torch.tensor(tokens, device="cpu").cumsum(0))}
     sequences = [b for b, number in enumerate(tokens) for _ in range(number)]
-    indices = torch.full((len(sequences), count), -1)
+    indices = torch.full((len(sequences), count), -1, device="cpu")
     for row, b in zip(indices, sequences, strict=True):
-        chosen = torch.randperm(sizes.lengths[b], generator=generator)[:count]
-        places = torch.randperm(count, generator=generator)[: len(chosen)]
+        chosen = torch.randperm(sizes.lengths[b], generator=generator, device="cpu")[:count]
+        places = torch.randperm(count, generator=generator, device="cpu")[: len(chosen)]
         row[places] = chosen
     return {
         "query": data.normal(*leading, sizes.heads, sizes.latent),
@@ -290,10 +290,10 @@ def gradient_arguments(call: Arguments) -> Arguments:
     op = torch.ops.custom_pypto.npu_sparse_flash_attention
     out, lse = op(**on_cpu, return_softmax_lse=True)
     generator = torch.Generator().manual_seed(0)
-    d_out = torch.randn(out.shape, generator=generator).to(out.dtype)
+    d_out = torch.randn(out.shape, generator=generator, device="cpu").to(out.dtype)
     # A maximum and a sum that together are the log-sum-exp.
     softmax_max = lse.unsqueeze(query.dim() - 3)
-    softmax_sum = torch.rand(softmax_max.shape, generator=generator) + 0.5
+    softmax_sum = torch.rand(softmax_max.shape, generator=generator, device="cpu") + 0.5
     return {
         "query": query,
         "key": kv_cache,
@@ -389,7 +389,7 @@ def _attention_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | 
 
     def with_prefix_sums(sizes: Sizes, count: int) -> Arguments:
         """Lengths of a BSND query above S1 mean S1. The first sequence is not whole."""
-        ends = torch.arange(1, sizes.batch + 1) * sizes.tokens - 1
+        ends = torch.arange(1, sizes.batch + 1, device="cpu") * sizes.tokens - 1
         lengths = Data(sizes, device).integers(ends)
         return call(sizes, count=count, actual_seq_lengths_query=lengths)
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-__all__ = ['paged_write', 'paged_write_int8']
+__all__ = ["paged_write", "paged_write_int8"]
 
 
-@op_function('paged_write')
+@op_function("paged_write")
 def paged_write(
     rows: Tensor,
     cache: Tensor,
@@ -44,7 +44,7 @@ def paged_write(
     """
 
 
-@op_function('paged_write_int8')
+@op_function("paged_write_int8")
 def paged_write_int8(
     rows: Tensor,
     cache: Tensor,

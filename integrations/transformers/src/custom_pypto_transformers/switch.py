@@ -1,0 +1,67 @@
+"""Gives the layers of a model our classes while its attn_implementation is ours.
+
+Every other model, and this one after a switch back, has transformers' own classes.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+from weakref import ref
+
+from torch import nn
+
+from .fallback import warn_once
+from .support import NAME
+
+# {transformers' class: ours}, of the families that are served.
+replacements: dict[type[nn.Module], type[Any]] = {}
+_models: set[ref[Any]] = set()
+
+
+def watch(base: type[Any], difference: str | None) -> None:
+    """Choose the classes of a family's models when one is made or its implementation is set.
+
+    Args:
+        base: the family's PreTrainedModel.
+        difference: why the family cannot be served; its models get 'sdpa' instead. None if it can.
+    """
+    make, switch = base.post_init, base.set_attn_implementation
+
+    @functools.wraps(make)
+    def post_init(self: Any) -> None:
+        make(self)
+        choose(self)
+
+    @functools.wraps(switch)
+    def set_attn_implementation(self: Any, *args: Any, **kwargs: Any) -> None:
+        switch(self, *args, **kwargs)
+        choose(self)
+
+    def choose(model: Any) -> None:
+        if difference is not None and model.config._attn_implementation == NAME:
+            warn_once(difference)
+            switch(model, "sdpa")
+        _models.add(ref(model, _models.discard))
+        # Models may share a configuration, which holds the implementation.
+        for other in [each() for each in tuple(_models)]:
+            if other is not None and other.config is model.config:
+                for module in other.modules():
+                    _set_class(module)
+
+    base.post_init, base.set_attn_implementation = post_init, set_attn_implementation
+
+
+def _set_class(module: Any) -> None:
+    before: Any = type(module)
+    is_ours = before in replacements.values()
+    if not (is_ours or before in replacements):
+        return
+    if is_ours == (module.config._attn_implementation == NAME):
+        return
+    after: Any = before.original if is_ours else replacements[before]
+    module.__class__ = after
+    # accelerate keeps the forward that its own one calls.
+    for name, value in vars(module).items():
+        if getattr(value, "__func__", None) is before.forward:
+            vars(module)[name] = after.forward.__get__(module)

@@ -1,0 +1,58 @@
+"""Tensors that our Python makes do not follow the caller's default device.
+
+It may be "meta" (while a model is made without memory) or an NPU, also by torch.set_default_device.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils._device import _device_constructors
+
+ROOT = Path(__file__).parents[1]
+FILES = [
+    file
+    for package in ("contract", "builder", "core", "plugins/*", "integrations/*", "simulator")
+    for file in sorted(ROOT.glob(f"{package}/src/**/*.py"))
+]
+# torch's own list of the functions that follow the default device.
+CONSTRUCTORS = {function.__name__ for function in _device_constructors()}
+
+
+def without_device(source: str) -> Iterator[str]:
+    """Find the calls of constructors that name no device."""
+    for call in ast.walk(ast.parse(source)):
+        if not isinstance(call, ast.Call) or any(each.arg == "device" for each in call.keywords):
+            continue
+        name = ast.unparse(call.func)
+        of_torch = name.startswith("torch.") or f"import {name}" in source
+        if of_torch and name.rpartition(".")[2] in CONSTRUCTORS:
+            yield f"{call.lineno}: {ast.unparse(call)}"
+
+
+def test_every_constructor_names_a_device() -> None:
+    assert len(FILES) > 200
+    found = [f"{file}:{each}" for file in FILES for each in without_device(file.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "calls"),
+    [
+        ("import torch\ntorch.arange(3)", ["2: torch.arange(3)"]),
+        ("from torch import ones\nones(3)", ["2: ones(3)"]),
+        ("import torch\ntorch.arange(3, device=None)\ntorch.zeros_like(x)\nones(3)", []),
+    ],
+)
+def test_a_constructor_without_a_device_is_found(source: str, calls: list[str]) -> None:
+    assert {"arange", "ones", "tensor", "full"} <= CONSTRUCTORS
+    assert list(without_device(source)) == calls
+
+
+def test_torchs_list_is_that_of_the_default_device() -> None:
+    with torch.device("meta"):
+        assert torch.arange(3).is_meta
