@@ -38,8 +38,7 @@ void grouped_matmul_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Ou
   for (std::size_t i = 0; i < a.x.size(); ++i) {
     const auto x = custom_pypto::read_floats(a.x[i]);
     const auto weight = custom_pypto::read_floats(a.weight[i]);
-    const auto bias =
-        a.bias ? custom_pypto::read_floats((*a.bias)[i]) : std::vector<float>();
+    const auto bias = a.bias ? custom_pypto::read_floats((*a.bias)[i]) : std::vector<float>();
     custom_pypto::visit_dtype<float, custom_pypto::BFloat16>(
         Op::name, "x", a.x[i].scalar_type(), [&](auto tag) {
           using T = typename decltype(tag)::type;

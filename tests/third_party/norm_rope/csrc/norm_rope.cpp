@@ -79,7 +79,8 @@ void forward(const ops::norm_rope::Arguments& a, const ops::norm_rope::Sizes& s,
       const Wide<T>* sin = tables.sin.data() + head / s.N * half;
       for (int64_t i = 0; i < half; ++i) {
         const Wide<T> first = static_cast<Wide<T>>(row[i]) * scale * tables.weight[i];
-        const Wide<T> second = static_cast<Wide<T>>(row[half + i]) * scale * tables.weight[half + i];
+        const Wide<T> second =
+            static_cast<Wide<T>>(row[half + i]) * scale * tables.weight[half + i];
         result[i] = static_cast<T>(first * cos[i] - second * sin[i]);
         result[half + i] = static_cast<T>(second * cos[i] + first * sin[i]);
       }

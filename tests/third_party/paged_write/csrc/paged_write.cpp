@@ -54,10 +54,12 @@ void paged_write_cpu(const ops::paged_write::Arguments& a, const ops::paged_writ
 template <typename T>
 void write_int8(const T* row, int64_t size, int8_t* to, float* scale) {
   float largest = 0;
-  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::abs(static_cast<float>(row[i])));
+  for (int64_t i = 0; i < size; ++i)
+    largest = std::max(largest, std::abs(static_cast<float>(row[i])));
   *scale = largest / 127;
   for (int64_t i = 0; i < size; ++i) {
-    to[i] = largest > 0 ? static_cast<int8_t>(std::nearbyint(static_cast<float>(row[i]) / *scale)) : 0;
+    to[i] =
+        largest > 0 ? static_cast<int8_t>(std::nearbyint(static_cast<float>(row[i]) / *scale)) : 0;
   }
 }
 
