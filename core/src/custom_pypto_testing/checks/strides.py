@@ -13,7 +13,7 @@ from custom_pypto_testing.case import Case
 from custom_pypto_testing.layouts import Layout, layouts_of
 
 from .fakes import compare_fake
-from .values import compare_mutated, compare_returned
+from .values import Run, compare_mutated, compare_returned
 
 
 def check_strides(case: Case) -> None:
@@ -30,15 +30,21 @@ def check_strides(case: Case) -> None:
     fakes = plain.map(lambda name, tensor: mode.from_tensor(tensor))
     for name, tensor in plain.tensors.items():
         declared = _declared_strides(case, name)
-        for layout in layouts_of(declared or "any", tensor.shape):
+        layouts = [*layouts_of(declared or "any", tensor.shape)]
+        for layout in layouts:
             try:
                 call, actual = _run_with(case, name, layout, may_refuse=declared is None)
                 if call is None:
                     continue
-                compare_returned(case, actual, returned)
-                compare_mutated(case, call.mutable, plain.mutable)
-                fake_call = fakes.replace({name: call.tensors[name]})
-                compare_fake(case, fake_call, actual, mode)
+                run = Run(actual, call.mutable)
+                # An author's comparison may take long.
+                if not run.equals(Run(returned, plain.mutable)):
+                    compare_returned(case, actual, returned)
+                    compare_mutated(case, call.mutable, plain.mutable)
+                # Gaps everywhere, and dims in reverse: a fake is slow, and knows no other layouts.
+                if layout in (layouts[0], layouts[-1]):
+                    fake_call = fakes.replace({name: call.tensors[name]})
+                    compare_fake(case, fake_call, actual, mode)
             except AssertionError as error:
                 raise AssertionError(
                     f"{case.name} with argument '{name}' that has {layout}: {error}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from custom_pypto_testing.call import Call, tensor_outputs
+from custom_pypto_testing.call import Call, outputs, tensor_outputs
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_close, assert_same_bits, assert_tensors_close
 
@@ -29,6 +29,16 @@ class Run:
     def tensors(self) -> dict[str, torch.Tensor]:
         """Both, by the names that messages give them."""
         return tensor_outputs(self.returned) | named_arguments(self.mutated)
+
+    def equals(self, other: Run) -> bool:
+        """Whether both have tensors alone, and equal ones."""
+        one, two = self.tensors, other.tensors
+        return {*one} == {*two} == {
+            *outputs(self.returned),
+            *named_arguments(self.mutated),
+        } and all(
+            each.dtype is two[name].dtype and each.equal(two[name]) for name, each in one.items()
+        )
 
 
 def run_of(call: Call, run: Callable[[Call], Any] = Call.run) -> Run:
