@@ -223,8 +223,8 @@ REFUSED: dict[str, tuple[Callable[[torch.Tensor], dict[str, Any]], str]] = {
     "part that is read": (
         lambda x: {"x": x[:3], "read": x[2:5]},
         (
-            "but overlaps argument 'read', which is read; pass a tensor of its own, such as a clone()"
-            " made outside of compiled code: Inductor drops clones"
+            "but overlaps argument 'read', which is read; pass a tensor of its own, such as a"
+            " clone() made outside of compiled code: Inductor drops clones"
         ),
     ),
     "transposed and read": (
