@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import custom_pypto.core
 import pytest
 import torch
 from emulator import tensor_of
@@ -11,9 +12,9 @@ from conftest import Kernels
 
 ADD = 1
 # In the order of the driver.
-DTYPES = (
-    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
-    *(torch.int32, torch.int64),
+DTYPES = tuple(
+    getattr(torch, each)
+    for each in custom_pypto.core.contract("add_custom").tensors[0].dtype.allowed
 )
 SIZES = (0, 1, 3, 4, 5, 7, 8, 9, 31, 1000)
 

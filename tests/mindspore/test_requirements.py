@@ -51,7 +51,7 @@ def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     assert last.endswith("pip install 'mindspore==2.10.0'")
 
 
-USES = [(module, use) for module, uses in requirements.USED.items() for use in uses]
+USES = [(module, use) for module, uses in requirements.USED.items() for use in uses.split()]
 
 
 @pytest.mark.parametrize(("module", "use"), USES, ids=[use for _, use in USES])

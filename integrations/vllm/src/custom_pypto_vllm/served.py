@@ -109,9 +109,8 @@ def check_supported(config: Any) -> None:
             f" `custom-pypto list` for why they did not load: pip install {' '.join(wheels)}"
         )
     hf = config.model_config.hf_config
-    reasons = [sentence for refused, sentence in _REFUSALS if refused(config)] or [
-        sentence for refused, sentence in checkpoint.REFUSALS if refused(hf)
-    ]
+    reasons = [sentence for refused, sentence in _REFUSALS if refused(config)]
+    reasons += [sentence for refused, sentence in checkpoint.REFUSALS.items() if refused(hf)]
     if reasons:
         architecture = config.model_config.architectures[0]
         raise NotImplementedError(f"custom_pypto_vllm: {architecture}: {reasons[0]}")

@@ -62,24 +62,14 @@ def _forward_with(rotate: Any) -> Any:
         q_resid: Tensor,
         position_embeddings: tuple[Tensor, Tensor],
         attention_mask: Tensor,
-        position_ids: Tensor,
-        *cache: Any,
-        **named_cache: Any,
-    ) -> Tensor:
+        *more: Any,
+        **named: Any,
+    ) -> Any:
         """Return the positions [B, S, K] of the keys with the highest scores, int32."""
         seen = _count_seen(attention_mask)
         if seen is None:
-            selected: Tensor = type(self).forward(
-                self,
-                hidden_states,
-                q_resid,
-                position_embeddings,
-                attention_mask,
-                position_ids,
-                *cache,
-                **named_cache,
-            )
-            return selected
+            inputs = hidden_states, q_resid, position_embeddings, attention_mask
+            return type(self).forward(self, *inputs, *more, **named)
         batch, tokens, _ = hidden_states.shape
         query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
         key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
@@ -87,8 +77,8 @@ def _forward_with(rotate: Any) -> Any:
         query_rope, key_rope = rotate(query[..., :size], key[..., :size], cos, sin, unsqueeze_dim=2)
         query = torch.cat([query_rope, query[..., size:]], -1)
         key = torch.cat([key_rope, key[..., size:]], -1).squeeze(2)
-        for each in (*cache, *named_cache.values()):
-            if each is not None:
+        for each in (*more, *named.values()):
+            if hasattr(each, "update_indexer"):
                 key = each.update_indexer(key, self.layer_idx)
         # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
