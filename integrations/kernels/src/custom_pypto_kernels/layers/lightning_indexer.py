@@ -42,7 +42,8 @@ def _make_forward(module: Any, name: str, rope: str) -> Any:
         (rotate, ("q", "k", "cos", "sin"), [("unsqueeze_dim",), ("position_ids", "unsqueeze_dim")]),
     ):
         given = tuple(inspect.signature(function).parameters)
-        if given not in [(*known, *each) for each in more]:
+        # A function that kernels has wrapped shows no parameters, as with transformers 5.21.
+        if given not in [("args", "kwargs"), *((*known, *each) for each in more)]:
             warnings.warn(
                 f"custom_pypto_kernels: transformers' own {name} runs, which is slower: its"
                 f" {function.__name__} takes {', '.join(given)}, which is not known",
