@@ -291,6 +291,24 @@ def test_another_model_is_served_by_a_vllm_with_other_arguments(
     assert platform.check_and_update_config(make_config("LlamaForCausalLM"), 2, more=1) is None
 
 
+def test_the_layer_of_another_model_is_vllms_own(platform: Any, vllm: Any) -> None:
+    class Wrapper:
+        @classmethod
+        def register_oot(cls, ours: Any) -> Any:
+            return ours
+
+        def __init__(self, size: int, *, prefix: str) -> None:
+            self.made = size, prefix
+
+    vllm.module("vllm.model_executor.layers.mla").MultiHeadLatentAttentionWrapper = Wrapper
+    vllm.module("vllm.config").get_current_vllm_config = lambda: make_config("LlamaForCausalLM")
+    from custom_pypto_vllm.layer import SparseAttentionLayer
+
+    layer = SparseAttentionLayer(1, prefix="x")
+    assert type(layer) is Wrapper
+    assert layer.made == (1, "x")
+
+
 def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:
     import custom_pypto_vllm
 
