@@ -150,7 +150,7 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
             yield f"presence of {argument.name}"
             return
         name, change = random.choice(_CHANGES)
-        index = random.randrange(len(tensors))
+        index = random.randrange(len(tensors)) if argument.is_tensor_list else 0
         if tensors[index] is None:
             continue
         try:
