@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core.contracts import bind_arguments
 
 if TYPE_CHECKING:
-    from custom_pypto.core.contracts import bind_arguments
-from custom_pypto_plugin import SampleInput
+    from custom_pypto_plugin import SampleInput
     from torch import Tensor
 
 CLOSE_PART = 0.995
