@@ -462,6 +462,7 @@ def test_unsuitable_files_are_skipped_and_listed(tmp_path: Path) -> None:
         ("Int(std::numeric_limits<int64_t>::max())", "int a=9223372036854775807"),
         ("Int(std::numeric_limits<std::int16_t>::lowest())", "int a=-32768"),
         ("Int(numeric_limits < uint32_t > :: min ( ))", "int a=0"),
+        ("Int(std::numeric_limits<int32_t>::epsilon())", "int a=0"),
         ("Float(FLT_MAX)", "float a=3.4028234663852886e+38"),
         ("Float(-FLT_MAX)", "float a=-3.4028234663852886e+38"),
         ("Float(std::numeric_limits<float>::lowest())", "float a=-3.4028234663852886e+38"),

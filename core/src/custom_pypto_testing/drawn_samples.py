@@ -74,17 +74,12 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
                 continue
             sample, dims, sizes = as_sample(op, draft.arguments()), draft.dims, _sizes(draft)
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if not draft.is_right() or any(
-                dims[name] and dims[name] == draft.dims[name]
-                for name in dims
-                if name not in draft.lengths
-            ):
+            names = [name for name, dim in dims.items() if dim and name not in draft.lengths]
+            if not draft.is_right() or any(dims[name] == draft.dims[name] for name in names):
                 continue
             # PyTorch specialises 0 and 1, which a part of a dim may be.
-            if any(
-                one != other and min(one, other) < 2
-                for one, other in zip(sizes, _sizes(draft), strict=True)
-            ):
+            pairs = zip(sizes, _sizes(draft), strict=True)
+            if any(one != other and min(one, other) < 2 for one, other in pairs):
                 continue
             return replace(sample, resized=as_sample(op, draft.arguments()))
         except (ValueError, IndexError):
@@ -93,12 +88,8 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
 
 
 def _sizes(draft: Draft) -> list[int]:
-    return [
-        size
-        for tensor in draft.op.tensors
-        for sizes in draft.sizes_of_all(tensor)
-        for size in sizes
-    ]
+    shapes = (each for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor))
+    return [size for shape in shapes for size in shape]
 
 
 def _keeps_limits(draft: Draft) -> bool:

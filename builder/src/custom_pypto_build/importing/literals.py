@@ -85,4 +85,4 @@ def _limit(kind: str, which: str) -> int | float | None:
     values = bits - is_signed
     if which == "MAX":
         return (1 << values) - 1
-    return -(1 << values) if is_signed else 0
+    return -(1 << values) if is_signed and which != "EPSILON" else 0

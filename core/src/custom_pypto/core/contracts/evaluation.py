@@ -50,7 +50,9 @@ class Evaluation:
             elif isinstance(step, Bind):
                 self._bind(step)
             elif isinstance(step, Each):
-                self._run_each(step)
+                for index in range(self.value(step.count)):
+                    self._index = index
+                    self.run(step.steps)
             else:
                 self.run(self._case(step))
 
@@ -61,11 +63,6 @@ class Evaluation:
                 sizes.append(self.value(step.value))
         elif not (step.may_be_bound and step.dim in self.dims):
             self.dims[step.dim] = self.value(step.value)
-
-    def _run_each(self, step: Each) -> None:
-        for index in range(self.value(step.count)):
-            self._index = index
-            self.run(step.steps)
 
     def value_at(self, index: int, node: ast.expr) -> Any:
         """Return the value of an expression for the tensor at `index` of a list."""
