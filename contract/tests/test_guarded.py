@@ -76,7 +76,7 @@ def test_what_a_child_left_behind_ends_with_it(tmp_path: Path) -> None:
         "other = [sys.executable, '-c', 'import signal; signal.pause()']\n"
         f"subprocess.Popen(other, stdout=open({str(fifo)!r}, 'w'))"
     )
-    assert guarded.run([sys.executable, "-c", code]).status == 0
+    assert guarded.run([sys.executable, "-c", code])[0] == 0
     # The end of what nobody can write any more.
     assert select.select([reader], [], [], LIMIT_S)[0], "it goes on"
     assert os.read(reader, 1) == b""
