@@ -99,7 +99,7 @@ def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
 
 
 def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
-    """Return the length of the lists for each of whose tensors a rule holds; None for any other."""
+    """Return the length of the lists if a rule holds for each of their tensors; else None."""
     if nodes.INDEX not in rule.names:
         return None
     lengths = (length for dim, length in op.dims_of_elements.items() if dim in rule.names)
