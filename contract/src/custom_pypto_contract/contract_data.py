@@ -52,10 +52,7 @@ def _tensor(data: Mapping[str, Any], arguments: Mapping[str, Argument]) -> Tenso
         # An older manifest may lack newer keys.
         data = {**{key.name: key.default for key in notation.TENSOR}, **data}
         return Tensor(
-            name,
-            argument.is_optional,
-            argument.is_tensor_list,
-            **_read(notation.TENSOR, data),
+            name, argument.is_optional, argument.is_tensor_list, **_read(notation.TENSOR, data)
         )
 
 
