@@ -22,13 +22,22 @@ with open(sys.argv[1], "w") as started:
     print(os.getpid(), other.pid, file=started)
 re.match("(a|aa)*$", "a" * 200 + "b")
 """
+# Whoever started pytest may have had it ignore some, as nohup and shells do.
+SIGNALS = """
+import signal
+for each in (signal.SIGHUP, signal.SIGQUIT):
+    signal.signal(each, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 PARENTS = {
-    "runs a program": """
+    "runs a program": SIGNALS
+    + """
 import sys
 from custom_pypto_contract import guarded
 guarded.run([sys.executable, "-c", *sys.argv[1:]])
 """,
-    "forks": """
+    "forks": SIGNALS
+    + """
 import os, sys
 from custom_pypto_contract.guard import guard
 pipe, ours = os.pipe()
