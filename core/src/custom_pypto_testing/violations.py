@@ -162,7 +162,7 @@ class _Breaker:
         self._name = tensor.name
         self._random = random
         self._latest: Arguments | None = None
-        # Of a list, the tensor that is changed.
+        # The tensor of a list that is changed.
         self._index = 0
 
     def _of(self, given: Arguments) -> torch.Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from custom_pypto.core.contracts.arguments import bind
 from custom_pypto.core.contracts.evaluation import Evaluation
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -96,8 +97,7 @@ def _is_refused_by_rules(case: Case, call: Call) -> bool:
     op = case.contract
     if op is None or not op.tensors:
         return False
-    defaults = {each.name: each.default_value for each in op.arguments}
-    evaluation = Evaluation(op, defaults | call.arguments)
+    evaluation = Evaluation(op, bind(op, call.args, call.kwargs))
     try:
         evaluation.run_checks()
         for limits in () if case.is_on_cpu else op.npu.limits.values():
