@@ -135,7 +135,7 @@ def _readable(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_neg().contiguous().view(torch.uint8)
+    return tensor.resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _refusal(call: Call) -> str:
