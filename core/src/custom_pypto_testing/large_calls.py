@@ -7,7 +7,8 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, islice
+from operator import itemgetter
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
@@ -25,6 +26,7 @@ _ENOUGH_ELEMENTS = 2**16
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
 _DRAFTS = 12
+_MOST_WITH_REST = 2**14
 _WITH_REST = (67, 35, 19, 13, 11, 7)
 """A loop that takes 2, 4, .. 64 at a time leaves a rest; smaller ones for ops with limits."""
 
@@ -62,18 +64,30 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
 
 
 def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
-    """Yield a call for each dim of the op in which a loop over that dim leaves a rest.
+    """Yield two calls for each dim of the op in which a loop over that dim leaves a rest.
 
-    A dim is left out where no such call was found. No call is yielded if the contract does not
-    describe the outputs.
+    They are left out where none was found. No call is yielded if the contract does not describe the
+    outputs.
     """
     for dim, drafts in _drafts_by_dim(op):
-        for size, draft in product(_WITH_REST, drafts):
-            with suppress(*NO_DRAFT):
-                resized = _resized(draft, dim, size)
-                if resized is not None and resized.is_right():
-                    yield resized.arguments()
-                    break
+        yield from islice(
+            chain.from_iterable(_of_size(drafts, dim, each) for each in _WITH_REST), 2
+        )
+
+
+def _of_size(drafts: list[Draft], dim: str, size: int) -> Iterator[Arguments]:
+    """Yield the largest call with this size of a dim: a rest changes few of an op's choices."""
+    found = []
+    for draft in drafts:
+        with suppress(*NO_DRAFT):
+            resized = _resized(draft, dim, size)
+            if resized is not None and resized.is_right():
+                found.append((_count_elements(resized), resized))
+    for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
+        if elements <= _MOST_WITH_REST:
+            with suppress(ValueError):  # No integers fit.
+                yield resized.arguments()
+                return
 
 
 def _drafts_by_dim(op: OpContract) -> Iterator[tuple[str, list[Draft]]]:
