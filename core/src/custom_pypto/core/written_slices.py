@@ -7,6 +7,8 @@ or, in Inductor, where the offset is a symbol.
 
 from __future__ import annotations
 
+import functools
+import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +17,11 @@ import torch
 
 from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import logger
+from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.symbols import decide_statically
 
-_MODULE = "torch._inductor.lowering"
+_LOWERING = "torch._inductor.lowering"
+_PASSES = "torch._inductor.fx_passes.post_grad"  # It imports the lowerings.
 _lacks_lowering = False
 
 
@@ -73,17 +77,18 @@ def _inductor_compiles() -> bool:
 
 
 def mend_inductor() -> None:
-    """Give Inductor a lowering of a symbolic offset, once it is imported, where it has none."""
-    if _MODULE in sys.modules:
-        _add_lowering()
+    """Mend what Inductor does to written slices, once its passes are imported."""
+    if _PASSES in sys.modules:
+        _mend()
     else:
         _inductor.watch()
 
 
-def _add_lowering() -> None:
+def _mend() -> None:
     global _lacks_lowering
     try:
-        lowering = sys.modules[_MODULE]
+        _keep_clones(sys.modules[_PASSES])
+        lowering = sys.modules[_LOWERING]
         target = torch.ops.aten.sym_storage_offset.default
         if target not in lowering.lowerings:
 
@@ -95,7 +100,29 @@ def _add_lowering() -> None:
         _lacks_lowering = target not in lowering.lowerings
     except Exception as error:
         _lacks_lowering = True
-        logger.debug("Inductor takes no lowering, so that slices are copied", exc_info=error)
+        logger.debug("Inductor is not as expected, so that slices are copied", exc_info=error)
 
 
-_inductor = AfterImport([_MODULE], _add_lowering)
+def _keep_clones(passes: Any) -> None:
+    """Have Inductor keep a clone that an op of ours writes, where it takes another offset.
+
+    Inductor would drop it, but keep its offset, and so give the op another place of the source.
+    """
+    is_same = passes.same_meta
+    if hasattr(is_same, "__wrapped__"):
+        return
+
+    @functools.wraps(is_same)
+    def same_meta(clone: Any, source: Any) -> bool:
+        if not is_same(clone, source):
+            return False
+        ops = [user.args[0] for user in clone.users if clone in user.kwargs.get("_all_bases", ())]
+        offsets = (node.meta["val"].storage_offset() for node in (clone, source))
+        return not any(op.namespace == NAMESPACE for op in ops) or bool(
+            decide_statically(operator.eq(*offsets))
+        )
+
+    passes.same_meta = same_meta
+
+
+_inductor = AfterImport([_PASSES], _mend)
