@@ -8,7 +8,6 @@ or, in Inductor, where the offset is a symbol.
 from __future__ import annotations
 
 import functools
-import operator
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -104,25 +103,26 @@ def _mend() -> None:
 
 
 def _keep_clones(passes: Any) -> None:
-    """Have Inductor keep a clone that an op of ours writes, where it takes another offset.
+    """Have Inductor keep a clone that an op of ours writes if its source has another offset.
 
-    Inductor would drop it, but keep its offset, and so give the op another place of the source.
+    Else Inductor drops it, and the op gets the source's memory at the clone's offset.
     """
     is_same = passes.same_meta
-    if hasattr(is_same, "__wrapped__"):
-        return
 
     @functools.wraps(is_same)
     def same_meta(clone: Any, source: Any) -> bool:
-        if not is_same(clone, source):
-            return False
-        ops = [user.args[0] for user in clone.users if clone in user.kwargs.get("_all_bases", ())]
-        offsets = (node.meta["val"].storage_offset() for node in (clone, source))
-        return not any(op.namespace == NAMESPACE for op in ops) or bool(
-            decide_statically(operator.eq(*offsets))
+        users = [user for user in clone.users if clone in user.kwargs.get("_all_bases", ())]
+        return is_same(clone, source) and (
+            all(user.args[0].namespace != NAMESPACE for user in users)
+            or bool(decide_statically(_offset(clone) == _offset(source)))
         )
 
-    passes.same_meta = same_meta
+    if not hasattr(is_same, "__wrapped__"):
+        passes.same_meta = same_meta
+
+
+def _offset(node: Any) -> Any:
+    return node.meta["val"].storage_offset()
 
 
 _inductor = AfterImport([_PASSES], _mend)
