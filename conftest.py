@@ -25,7 +25,6 @@ SLOWEST = (
     "tests/test_docs.py",
     "builder/tests/test_ops_header.py",
     "plugins/lightning_indexer/tests/test_isas.py",
-    "core/tests/test_cli_stubs.py",
     "plugins/sparse_attention/tests/test_isas.py",
     "plugins/add_custom/tests/test_isas.py",
     "core/tests/test_npu_kernels.py",

@@ -131,7 +131,7 @@ def test_the_workflows_run_environments_of_tox() -> None:
 
 # Their results are for people, or they need hours or other releases of torch.
 NOT_IN_ALL = """all newest demo bench transformers transformers-train transformers-bench vllm-bench
-    mutants torches"""
+    torches"""
 
 
 def test_all_runs_every_environment_but_benchmarks() -> None:

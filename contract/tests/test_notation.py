@@ -300,8 +300,8 @@ def test_the_command_describes_a_file_or_says_what_is_wrong(
     path = tmp_path / "ops.toml"
     path.write_text("[op]\nschema = 'op(int k) -> ()'\nscalars.k = '1 <= k <= 3'")
     assert main([str(path)]) == (
-        "error: ops.toml: [op]: scalars.k: '1 <= k <= 3' must go on after the name, as '>= 1' or"
-        " 'in (0, 3)' do; write a rule for anything else"
+        "error: ops.toml: [op]: scalars.k: '1 <= k <= 3' must go on after the name, as '>= 1',"
+        " '> 0 and < inf' or 'in (0, 3)' do; write a rule for anything else"
     )
     path.write_text("[op]\nschema = 'op(int k) -> ()'\nscalars.k = '>= 1'")
     assert main([str(path)]) is None

@@ -155,6 +155,9 @@ def test_a_command_that_is_ended_leaves_no_plugin_that_hangs(site, tmp_path, com
         from custom_pypto_cli import main
         ended = os.fork()
         if ended == 0:
+            # Whoever started pytest may have had it ignore them, as nohup and shells do.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             main([{command!r}])
         with open({str(fifo)!r}) as started: hangs = os.pidfd_open(int(started.read()))
         os.kill(ended, signal.{end})

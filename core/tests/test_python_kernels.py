@@ -150,7 +150,7 @@ def test_what_is_no_result_of_the_schema_is_refused(
         "first", hook(kernels, fakes), ops=[f"first(Tensor x) -> {returns}"], with_library=False
     )
     device = "cpu" if what == "kernel" else "meta"
-    given = site.load(f"refusal(ops.first, torch.ones(1, device='{device}'))")
+    given = site.load(f"refusal(ops.first, torch.ones(2, device='{device}'))")
     assert given.startswith(f"first: its {what} {fault}")
 
 

@@ -51,10 +51,17 @@ def check_call(contract: Contract, *args: Any) -> None:
     Evaluation(contract, given).run_checks()
 
 
+def zeros_as(x: Tensor, dtype: torch.dtype) -> Tensor:
+    try:
+        # A huge tensor has one element in memory.
+        return x.new_zeros(x.shape, dtype=dtype)
+    except RuntimeError as error:
+        raise RuntimeError(f"plus: {error}") from error
+
+
 def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
     check_call(contract_of_plus, x, y, k)
-    # A huge tensor has one element in memory.
-    return x.new_zeros(x.shape)
+    return zeros_as(x, x.dtype)
 
 
 def copy_to(x: Tensor, rows: Tensor) -> None:
@@ -179,7 +186,7 @@ def test_refusal_of_values_is_explained_for_lengths_and_indices_only(values: str
 
     def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         check_call(contract, x, y, k)
-        return torch.zeros(x.shape, dtype=getattr(torch, values), device=x.device)
+        return zeros_as(x, getattr(torch, values))
 
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         made = fake(x, y, k)
@@ -318,7 +325,7 @@ def described(given: dict[str, Any]) -> dict[str, object]:
             *(value.shape, value.stride(), value.storage_offset(), value.dtype, value.device),
             *(value.is_neg(), value.is_conj(), value.is_inference(), value.requires_grad),
             value.is_leaf,
-            str(value.flatten().tolist()) if few and value.numel() < 1000 else None,
+            str(value.flatten().tolist()) if few and 0 < value.numel() < 1000 else None,
         )
     return found
 

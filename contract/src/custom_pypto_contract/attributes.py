@@ -79,8 +79,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     ),
 }
 OF_LISTS = ("length", "dtype", "numel", "nbytes")
-"""The attributes of a list of tensors: the dtype of its first, and the sums of all in costs."""
-
+"""The attributes of a list of tensors: the dtype is of its first, the costs are sums of all."""
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(

@@ -99,7 +99,7 @@ def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
 
 
 def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
-    """Return the length of the lists for each of whose tensors a rule holds; None for any other."""
+    """Return the length of the lists if a rule holds for each of their tensors; else None."""
     if nodes.INDEX not in rule.names:
         return None
     lengths = (length for dim, length in op.dims_of_elements.items() if dim in rule.names)
@@ -154,13 +154,9 @@ class _Lowering:
     def tensor(self, tensor: Tensor) -> Iterator[Step]:
         """The steps of one tensor."""
         yield from self._presence(tensor)
-        inner = (
-            self._of_list(tensor)
-            if tensor.is_list
-            else (*self._kind(tensor), *self._sizes(tensor), *self._strides(tensor))
-        )
+        inner = tuple(self._of_list(tensor) if tensor.is_list else self._of_one(tensor))
         if tensor.is_optional:
-            yield Branch(((is_given(tensor.name), tuple(inner)),))
+            yield Branch(((is_given(tensor.name), inner),))
         else:
             yield from inner
         for shape in ((tensor.length,) if tensor.length else (), *tensor.shapes):
@@ -182,14 +178,14 @@ class _Lowering:
             yield Check(own, has_elements(own), text)
         if tensor.length is not None:
             yield from self._count(tensor, tensor.length)
-        inner = (
-            *self._kind(tensor),
-            *self._equal_dtypes(tensor),
-            *self._sizes(tensor),
-            *self._strides(tensor),
-        )
+        inner = tuple(self._of_one(tensor))
         if inner:
             yield Each(attribute(own, "length"), inner)
+
+    def _of_one(self, tensor: Tensor) -> Iterator[Step]:
+        yield from self._kind(tensor)
+        yield from self._sizes(tensor)
+        yield from self._strides(tensor)
 
     def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
         """The number of tensors in a list."""
@@ -212,15 +208,10 @@ class _Lowering:
             step = _only_if(is_given(each), step)
         yield step
 
-    def _equal_dtypes(self, tensor: Tensor) -> Iterator[Step]:
-        if tensor.dtype.are_any:
-            return
+    def _equal_dtypes(self, tensor: Tensor) -> Step:
         own, first = attribute(tensor.element, "dtype"), attribute(tensor.name, "dtype")
-        yield Check(
-            tensor.element,
-            nodes.equal(own, first),
-            message(f"must have the dtype of '{tensor.name}[0]' (", first, "), got ", own),
-        )
+        text = message(f"must have the dtype of '{tensor.name}[0]' (", first, "), got ", own)
+        return Check(tensor.element, nodes.equal(own, first), text)
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
         allowed, required = tensor.allowed_when, tensor.required_when
@@ -264,6 +255,8 @@ class _Lowering:
             )
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
+        if tensor.is_list and not tensor.dtype.are_any:
+            yield self._equal_dtypes(tensor)
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
         dtype = attribute(tensor.element, "dtype")
@@ -282,9 +275,7 @@ class _Lowering:
             expected.append(f"{' or ' if same is not None else ''}be {any_of(allowed)}")
         if conditions:
             yield Check(
-                tensor.element,
-                nodes.disjunction(*conditions),
-                message(*expected, ", got ", dtype),
+                tensor.element, nodes.disjunction(*conditions), message(*expected, ", got ", dtype)
             )
 
     def _sizes(self, tensor: Tensor) -> Iterator[Step]:

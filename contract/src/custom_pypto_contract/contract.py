@@ -183,7 +183,7 @@ class OpContract:
 
     @cached
     def tensor_with_device(self) -> str | None:
-        """The tensor whose device is that of the others; a list where every call gives no other."""
+        """The tensor whose device all others must have; a list if no argument is a Tensor."""
         lists = [each.name for each in self.tensors if each.is_list and not each.is_optional]
         plain = [each.name for each in self.arguments if each.type == "Tensor"]
         return next(iter((*plain, *lists)), None)

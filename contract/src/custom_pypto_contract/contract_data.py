@@ -49,13 +49,10 @@ def _tensor(data: Mapping[str, Any], arguments: Mapping[str, Argument]) -> Tenso
     name = data["name"]
     with at(f"tensors.{name}"):
         argument = arguments[name]
-        # A manifest of before may lack a key that was added since.
+        # An older manifest may lack newer keys.
         data = {**{key.name: key.default for key in notation.TENSOR}, **data}
         return Tensor(
-            name,
-            argument.is_optional,
-            argument.is_tensor_list,
-            **_read(notation.TENSOR, data),
+            name, argument.is_optional, argument.is_tensor_list, **_read(notation.TENSOR, data)
         )
 
 

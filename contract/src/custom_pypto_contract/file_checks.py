@@ -147,7 +147,7 @@ def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output:
         return True
     length = tensor.length
     if length is None or (output.length is not None and output.length.text == length.text):
-        # Of an output of equal length nothing is made where the list is empty.
+        # Where the list is empty, an output of the same length is empty too.
         return length is not None
     floors = (f"{length.text} >= 1", f"{length.text} > 0")
     return any(rule.when is None and ast.unparse(rule.check) in floors for rule in op.rules)

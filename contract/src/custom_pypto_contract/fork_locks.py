@@ -1,7 +1,7 @@
-"""Locks that a fork waits for, so that its child has whole what other threads were about to make.
+"""Locks that a fork waits for, so that other threads first finish what they have begun.
 
-A child has only the thread that forked: it would wait for ever for a lock, or for the import of a
-module, that another thread had begun with.
+A child has only the thread that forked. It would wait for ever for a lock that another thread held,
+or for an import that another thread had begun.
 """
 
 from __future__ import annotations

@@ -149,25 +149,15 @@ def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Typ
                     " kernel returns what it makes"
                 )
             _check_dtype(op, output.dtype)
-            for shape in [(output.length,)] if output.length else []:
-                _check_output_shape(op, shape, _without_index(known), None)
-            for shape in leaves(output.shape):
-                inside = known if output.length else _without_index(known)
-                _check_output_shape(op, shape, inside, output.length)
-
-
-def _check_output_shape(
-    op: OpContract, shape: Shape, known: types.Types, length: Dim | None
-) -> None:
-    for dim in shape:
-        if dim.is_of_element:
-            _check_dim_of_element(op, dim, length)
-        _check_names_known("shape", names_in(dim.expression), known)
-        _check_dim(op, dim, known)
-
-
-def _without_index(known: types.Types) -> dict[str, str]:
-    return {name: type_ for name, type_ in known.items() if name != nodes.INDEX}
+            dims = [(dim, output.length) for shape in leaves(output.shape) for dim in shape]
+            # The length itself is outside of the list.
+            dims += [(output.length, None)] if output.length else []
+            for dim, length in dims:
+                names = {each: known[each] for each in known if length or each != nodes.INDEX}
+                if dim.is_of_element:
+                    _check_dim_of_element(op, dim, length)
+                _check_names_known("shape", names_in(dim.expression), names)
+                _check_dim(op, dim, names)
 
 
 def _check_cost(key: str, op: OpContract, tree: Tree, known: types.Types) -> None:

@@ -121,13 +121,7 @@ LIMITS_OF_KERNEL = (
 )
 
 TENSOR = (
-    Key(
-        "shape",
-        _shape,
-        "its dims, below; without it any",
-        read=readers.read_shapes,
-        is_tree=True,
-    ),
+    Key("shape", _shape, "its dims, below; without it any", read=readers.read_shapes, is_tree=True),
     Key(
         "length",
         tables.text,

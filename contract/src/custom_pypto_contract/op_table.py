@@ -338,9 +338,10 @@ def _own_message(argument: str, check: ast.expr) -> str | None:
             first = elements[0]
             quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
-    parts = check.values if isinstance(check, ast.BoolOp) else [check]
-    if isinstance(check, ast.BoolOp) and isinstance(check.op, ast.Or):
-        return None
+        case ast.BoolOp(ast.And(), parts):
+            pass
+        case _:
+            parts = [check]
     phrases = [_phrase(argument, each) for each in parts]
     if not all(phrases):
         return None
@@ -352,8 +353,7 @@ def _phrase(argument: str, check: ast.expr) -> str | None:
     match check:
         case ast.Compare(ast.Name(name), [operator], [limit]) if name == argument:
             words = _COMPARISONS.get(type(operator))
-            is_number = isinstance(limit, ast.Constant) or not names_in(limit)
-            if words is not None and is_number:
+            if words is not None and not names_in(limit):
                 return words + ast.unparse(limit)
     return None
 

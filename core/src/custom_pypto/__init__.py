@@ -11,7 +11,7 @@ from custom_pypto_contract.fork_locks import LOADING
 with LOADING.lock:
     from custom_pypto.core import __version__
 
-    # All is there: a thread that forks now must not leave an import to its child that nobody ends.
+    # The import is complete. Else a child that is forked now would wait for ever for its end.
     vars(__spec__)["_initializing"] = False
 
 __all__ = ["__version__"]

@@ -57,9 +57,14 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     if loaded.status == "loaded":
         for op in records.unclaimed():
             return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
-        for each in loaded.ops:
-            if fault := _fault_of_definition(each.name):
-                return {"refused": fault}
+        from custom_pypto.core import queries
+        from custom_pypto.core.errors import PluginError
+
+        try:
+            for each in loaded.ops:
+                queries.compile_definition(queries.contract(each.name))
+        except PluginError as error:
+            return {"refused": str(error)}
         for mismatch in _mismatches(loaded.library, Path(opp) if opp else None):
             return {"refused": mismatch}
         return {"kernels": {op.name: _devices(op.dispatch_keys) for op in loaded.ops}}
@@ -67,17 +72,6 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     if missing and "No module named" in loaded.reason:
         return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
     return {"refused": loaded.reason}
-
-
-def _fault_of_definition(op: str) -> str:
-    from custom_pypto.core import queries
-    from custom_pypto.core.errors import PluginError
-
-    try:
-        queries.compile_definition(queries.contract(op))
-    except PluginError as error:
-        return str(error)
-    return ""
 
 
 def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:

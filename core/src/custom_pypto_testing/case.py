@@ -53,19 +53,18 @@ class Case:
         return Call(self.op, self.sample.args, self.sample.kwargs).copy()
 
     def resized_call(self) -> Call:
-        """The op with copies of the arguments of the sample's `resized`.
-
-        Raises:
-            AssertionError: the sample has no other size, or one that differs in more than sizes.
-        """
-        if self.sample.resized is None:
-            raise AssertionError(f"{self.name}: sample {self.sample.name!r} has no 'resized'")
-        return Call(self.op, self.sample.resized.args, self.sample.resized.kwargs).copy()
+        """The op with copies of the arguments of the sample's `resized`."""
+        return self.resized.call()
 
     @property
     def resized(self) -> Case:
-        """The case of the sample's `resized`."""
-        assert self.sample.resized is not None
+        """The case of the sample's `resized`.
+
+        Raises:
+            AssertionError: it has none.
+        """
+        if self.sample.resized is None:
+            raise AssertionError(f"{self.name}: sample {self.sample.name!r} has no 'resized'")
         sample = replace(self.sample.resized, name=f"{self.sample.name}, resized")
         return replace(self, sample=sample)
 

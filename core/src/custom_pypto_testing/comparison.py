@@ -103,9 +103,7 @@ def _assert_value_close(
     if isinstance(actual, torch.Tensor) and isinstance(expected, torch.Tensor):
         assert_tensors_close(name, actual, expected, tolerances)
     elif isinstance(actual, float) and isinstance(expected, float):
-        one, other = (
-            torch.tensor(each, dtype=torch.float64, device="cpu") for each in (actual, expected)
-        )
+        one, other = torch.tensor([actual, expected], dtype=torch.float64, device="cpu")
         assert_tensors_close(name, one, other, tolerances)
     elif type(actual) is not type(expected) or actual != expected:
         raise AssertionError(f"{name}: {actual!r}, expected {expected!r}")
@@ -171,9 +169,8 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _position(flat_index: int, shape: torch.Size) -> list[int]:
-    return [
-        int(index) for index in torch.unravel_index(torch.tensor(flat_index, device="cpu"), shape)
-    ]
+    index = torch.tensor(flat_index, device="cpu")
+    return [int(each) for each in torch.unravel_index(index, shape)]
 
 
 def _value(tensor: torch.Tensor, flat_index: int) -> float | int | bool:

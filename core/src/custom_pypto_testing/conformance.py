@@ -174,7 +174,7 @@ class Conformance:
         if resized_case is not None:
             checks.check_exported(resized_case)
 
-    def test_writes_slices_when_compiled(self, resized_case: Case | None) -> None:
+    def test_writes_slices_with_inductor(self, resized_case: Case | None) -> None:
         """Slices of larger tensors, whose offsets are symbols, as written arguments."""
         if resized_case is not None:
             checks.check_written_slices(resized_case)

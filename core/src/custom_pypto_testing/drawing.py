@@ -80,7 +80,7 @@ class Draft:
             for each in op.arguments
             if all(each.name != tensor.name for tensor in op.tensors)
         }
-        # By the name of the dim; of a list whose length has none, by its own.
+        # By the name of the length, or of the list if its length has no name.
         self.lengths: dict[str, int] = {}
         for each in (each for each in op.tensors if each.is_list):
             name = (each.length and each.length.name) or each.name

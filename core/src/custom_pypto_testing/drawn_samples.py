@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import eq
 from random import Random
+from typing import Any
 
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
@@ -72,19 +74,13 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
             draft.draw_sizes(_SIZES, are_distinct=True)
             if not draft.is_right():
                 continue
-            sample, dims, sizes = as_sample(op, draft.arguments()), draft.dims, _sizes(draft)
+            sample, dims, sizes = as_sample(op, draft.arguments()), _dims(draft), _sizes(draft)
             draft.draw_sizes(_SIZES, are_distinct=True)
-            if not draft.is_right() or any(
-                dims[name] and dims[name] == draft.dims[name]
-                for name in dims
-                if name not in draft.lengths
-            ):
+            if not dims or not draft.is_right() or any(map(eq, dims, _dims(draft))):
                 continue
             # PyTorch specialises 0 and 1, which a part of a dim may be.
-            if any(
-                one != other and min(one, other) < 2
-                for one, other in zip(sizes, _sizes(draft), strict=True)
-            ):
+            pairs = zip(sizes, _sizes(draft), strict=True)
+            if any(one != other and min(one, other) < 2 for one, other in pairs):
                 continue
             return replace(sample, resized=as_sample(op, draft.arguments()))
         except (ValueError, IndexError):
@@ -92,13 +88,20 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
     return as_sample(op, draw(op, random))
 
 
+def _dims(draft: Draft) -> list[int]:
+    """Return the sizes that were drawn, but not how many tensors a list has."""
+
+    def flat(value: Any) -> list[int]:
+        return (
+            [size for each in value for size in flat(each)] if isinstance(value, list) else [value]
+        )
+
+    return flat([dim for name, dim in draft.dims.items() if name not in draft.lengths])
+
+
 def _sizes(draft: Draft) -> list[int]:
-    return [
-        size
-        for tensor in draft.op.tensors
-        for sizes in draft.sizes_of_all(tensor)
-        for size in sizes
-    ]
+    shapes = (each for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor))
+    return [size for shape in shapes for size in shape]
 
 
 def _keeps_limits(draft: Draft) -> bool:

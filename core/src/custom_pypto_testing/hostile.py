@@ -99,11 +99,8 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
         ValueError, RuntimeError, OverflowError: torch has no such tensors, or the op no such dim.
     """
     draft, given = drafted(op, random, Draft.is_right)
-    numbers = [
-        name
-        for name, dim in draft.dims.items()
-        if isinstance(dim, int) and name not in draft.lengths
-    ]
+    dims = draft.dims.items()
+    numbers = [name for name, dim in dims if isinstance(dim, int) and name not in draft.lengths]
     numbers += [name for name, each in draft.scalars.items() if type(each) is int]
     if not numbers:
         raise ValueError(f"{op.name} has no dims")
@@ -192,12 +189,10 @@ def _none(value: torch.Tensor, random: Random, given: Arguments) -> None:
 
 def _dtype(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     dtype = random.choice(_DTYPES)
-    # Not value.to(): a huge tensor must stay one element in memory.
-    return (
-        torch.ones((), dtype=dtype, device="cpu").expand(value.shape)
-        if _is_huge(value)
-        else value.to(dtype)
-    )
+    if _is_huge(value):
+        # It must stay one element in memory.
+        return torch.ones((), dtype=dtype, device="cpu").expand(value.shape)
+    return value.to(dtype)
 
 
 def _transposed(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:

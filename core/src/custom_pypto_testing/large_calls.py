@@ -118,11 +118,8 @@ def _resized(draft: Draft, dim: str, size: int) -> Draft | None:
     """Return the draft with another size of a dim; None where the call does not have the dim."""
     old = draft.dims.get(dim)
     # A variadic dim may be no dims.
-    if (
-        old in (None, [])
-        or dim in draft.lengths
-        or (isinstance(old, list) and isinstance(old[0], list))
-    ):
+    first = old[0] if isinstance(old, list) and old else None
+    if old in (None, []) or dim in draft.lengths or isinstance(first, list):
         return None
     changed = copy.copy(draft)
     changed.dims = {**draft.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
@@ -130,6 +127,5 @@ def _resized(draft: Draft, dim: str, size: int) -> Draft | None:
 
 
 def _count_elements(draft: Draft) -> int:
-    return sum(
-        math.prod(each) for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor)
-    )
+    sizes = (each for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor))
+    return sum(map(math.prod, sizes))

@@ -42,7 +42,7 @@ def as_python(call: Call) -> str:
         if value.is_neg():
             view = f"torch._neg_view({view})"
         if value.requires_grad:
-            view += ".requires_grad_()" + ".clone()" * (not value.is_leaf)
+            view += ".requires_grad_()" + "[...]" * (not value.is_leaf)  # a clone has no gaps
         arguments.append(f"    {name}={view},")
     return "\n".join([*lines, f"torch.ops.{call.op!s}(", *arguments, ")"])
 

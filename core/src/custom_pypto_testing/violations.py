@@ -162,7 +162,7 @@ class _Breaker:
         self._name = tensor.name
         self._random = random
         self._latest: Arguments | None = None
-        # Of a list, the tensor that is changed.
+        # The tensor of a list that is changed.
         self._index = 0
 
     def _of(self, given: Arguments) -> torch.Tensor:
@@ -173,13 +173,11 @@ class _Breaker:
 
     def _with(self, given: Arguments, changed: torch.Tensor) -> Arguments:
         """Return a call with another tensor instead."""
-        if not self._tensor.is_list:
-            return {**given, self._name: changed}
-        value = given[self._name]
-        return {
-            **given,
-            self._name: [*value[: self._index], changed, *value[self._index + 1 :]],
-        }
+        value: Any = changed
+        if self._tensor.is_list:
+            value = [*given[self._name]]
+            value[self._index] = changed
+        return {**given, self._name: value}
 
     @property
     def _named(self) -> str:
@@ -188,23 +186,18 @@ class _Breaker:
 
     def all(self) -> Iterator[Violation]:
         """Return every violation that is found."""
-        for rule, change in (
-            ("ndim", self._ndim),
-            ("dtype", self._dtype),
-            ("device", self._device),
-            ("strides", self._strides),
+        for rule, change, is_of_element in (
+            ("ndim", self._ndim, True),
+            ("dtype", self._dtype, True),
+            ("device", self._device, True),
+            ("strides", self._strides, True),
+            ("length", self._length, False),
+            ("required_when", self._required, False),
+            ("allowed_when", self._not_allowed, False),
         ):
             changed = change()
             if changed is not None:
-                yield Violation(rule, self._named, changed)
-        for rule, change in (
-            ("length", self._length),
-            ("required_when", self._required),
-            ("allowed_when", self._not_allowed),
-        ):
-            changed = change()
-            if changed is not None:
-                yield Violation(rule, self._name, changed)
+                yield Violation(rule, self._named if is_of_element else self._name, changed)
         for _ in range(3):
             self._latest = None
             yield from self._sizes()
@@ -217,9 +210,10 @@ class _Breaker:
             given = self._latest or draw(self._op, self._random)
             self._latest = None
             value = given[self._name]
-            if self._tensor.is_list and value:
-                self._index = self._random.randrange(len(value))
-            if value is not None and not (self._tensor.is_list and not value) and is_wanted(given):
+            if value is None or (self._tensor.is_list and not value):
+                continue
+            self._index = self._random.randrange(len(value)) if self._tensor.is_list else 0
+            if is_wanted(given):
                 self._latest = given
                 return given
         return None

@@ -141,6 +141,16 @@ CHECKPOINTS: dict[str, tuple[str, Any, str]] = {
         {"quant_method": "awq", "bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]},
         "no product by weights of 4 bits: use 8 or 16 bits",
     ),
+    "AWQ's older key": (
+        "quantization_config",
+        {"quant_method": "awq", "w_bit": 4},
+        "leave mlp.experts in 16 bits",
+    ),
+    "weights whose type is the default": (
+        "quantization_config",
+        {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}},
+        "leave mlp.experts in 16 bits",
+    ),
 }
 
 

@@ -29,7 +29,7 @@ _DTYPES = {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", _NUM
 
 
 def read(text: str, constants: Mapping[str, str]) -> str | None:
-    """Return a default as a schema writes it; None if it is none that a schema has.
+    """Return a default as a schema writes it; None if no schema can have it.
 
     `constants` are the literals that the file gives a name.
     """
@@ -85,4 +85,4 @@ def _limit(kind: str, which: str) -> int | float | None:
     values = bits - is_signed
     if which == "MAX":
         return (1 << values) - 1
-    return -(1 << values) if is_signed else 0
+    return -(1 << values) if is_signed and which != "EPSILON" else 0

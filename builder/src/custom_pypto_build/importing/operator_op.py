@@ -16,9 +16,7 @@ _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def from_definition(
-    definition: Definition,
-    constants: Mapping[str, str],
-    declared: tuple[Declaration, Place] | None,
+    definition: Definition, constants: Mapping[str, str], declared: tuple[Declaration, Place] | None
 ) -> ImportedOp:
     """Return the op of an operator, and of its kernel's declaration if a header has one."""
     op = ImportedOp(_op_name(definition.name), definition.place, "")

@@ -54,8 +54,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
             lines += [line] if op.is_complete else _commented(one_line(line))
         blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
-    is_contract = any(op.is_complete for op in ops)
-    reason = find_refusal(document) if is_contract else None
+    reason = find_refusal(document) if any(op.is_complete for op in ops) else None
     if reason is not None:
         raise ImportingError(reason)
     return document

@@ -174,9 +174,8 @@ def _definitions(files: Collection[_Operators]) -> list[tuple[Definition, dict[s
     definitions = list({**of_prototypes, **of_classes}.values())
     for definition, _ in definitions:
         for file in files:
-            definition.same_shapes = definition.same_shapes or file.shapes.of_operator(
-                definition.name
-            )
+            copied = file.shapes.of_operator(definition.name)
+            definition.same_shapes = definition.same_shapes or copied
     return definitions
 
 

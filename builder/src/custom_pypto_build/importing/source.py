@@ -13,7 +13,7 @@ _CONSTANT = re.compile(
     r"\b(?:const|constexpr)\s+(?:auto|[\w:]+(?:<[\w:]+>)?)(?:\s*\*|\s)\s*(?P<name>\w+)"
     r"\s*(?:=|(?=\{))\s*"
 )
-# Whoever uses a constant has a copy of its text.
+# Each use of a constant copies its text.
 _LONGEST_CONSTANT = 8192
 
 

@@ -12,15 +12,7 @@ from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 
 from .expressions import Expressions
 from .launch import launch
-from .names import (
-    argument_type,
-    camel,
-    dim_type,
-    identifier,
-    quoted,
-    struct_name,
-    value_type,
-)
+from .names import argument_type, camel, dim_type, identifier, quoted, struct_name, value_type
 from .statements import Statements
 
 

@@ -20,12 +20,7 @@ from custom_pypto_discovery.printable import shorten
 
 from custom_pypto.core import explanation, namespace
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import (
-    PluginError,
-    PluginFailedWarning,
-    PluginRejectedWarning,
-    warn,
-)
+from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning, warn
 from custom_pypto.core.flop_formulas import FlopFormulas
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.last_words import last_words

@@ -165,7 +165,7 @@ class Plugin:
         if self.library is None:
             kernels.define(self.ops)
         else:
-            # A library registers no tags through torch's stable ABI of before 2.12.
+            # torch's stable ABI registers no tags before 2.12.
             kernels.define(filter(is_random, self.ops))
             self._open_library(self.library, undo)
         # Somebody may have looked up overloads of an op before they were there.

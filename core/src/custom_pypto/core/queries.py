@@ -136,8 +136,7 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
     """
     if not op.definition:
         return None
-    tree = ast.parse(op.definition, mode="eval")
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(op.definition, mode="eval")):
         _find_in_torch(op, node)
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
@@ -156,13 +155,15 @@ def _find_in_torch(op: OpContract, node: ast.AST) -> Any:
     if not isinstance(node, ast.Attribute):
         return None
     owner = _find_in_torch(op, node.value)
-    # Other plugins register what is in torch.ops.
-    if not isinstance(owner, ModuleType) or owner is torch.ops or hasattr(owner, node.attr):
-        return None if owner is torch.ops else getattr(owner, node.attr, None)
-    raise PluginError(
-        f"{op.name}: its definition in ops.toml names {ast.unparse(node)}, which torch"
-        f" {torch.__version__} does not have{did_you_mean(node.attr, dir(owner))}"
-    )
+    # torch.ops has what plugins register, and only modules are looked into.
+    if owner is torch.ops or not isinstance(owner, ModuleType):
+        return None
+    if not hasattr(owner, node.attr):
+        raise PluginError(
+            f"{op.name}: its definition in ops.toml names {ast.unparse(node)}, which torch"
+            f" {torch.__version__} does not have{did_you_mean(node.attr, dir(owner))}"
+        )
+    return getattr(owner, node.attr)
 
 
 def _find_library(plugin: str) -> Path | None:

@@ -59,12 +59,7 @@ def _faults(call: Call) -> Iterator[Fault]:
     for name, tensor in tensors.items():
         # The storages of other devices may have a fixed size.
         if tensor.is_cpu:
-            yield (
-                f"'{name}' without its storage",
-                name,
-                "needs a storage of ",
-                _emptied(name),
-            )
+            yield (f"'{name}' without its storage", name, "needs a storage of ", _emptied(name))
     for name, tensor in tensors.items():
         if name not in call.mutable:
             continue
@@ -140,7 +135,7 @@ def _readable(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_neg().contiguous().view(torch.uint8)
+    return tensor.resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 
 
 def _refusal(call: Call) -> str:

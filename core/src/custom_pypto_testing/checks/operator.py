@@ -80,14 +80,8 @@ def _aot_dispatch_of_floating_first(call: Call) -> Any:
         return sorted(tensors, key=lambda each: not each.is_floating_point())
 
     try:
-        check(
-            results,
-            call.args,
-            dict(call.kwargs),
-            True,
-            check_gradients="auto",
-            skip_correctness_check=call.is_random,
-        )
+        options = {"check_gradients": "auto", "skip_correctness_check": call.is_random}
+        check(results, call.args, dict(call.kwargs), True, **options)
     except Exception as error:
         return error
     return "SUCCESS"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from custom_pypto.core.contracts.arguments import bind
 from custom_pypto.core.contracts.evaluation import Evaluation
 from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -14,6 +15,9 @@ from custom_pypto_testing.layouts import Layout, layouts_of
 
 from .fakes import compare_fake
 from .values import Run, compare_mutated, compare_returned
+
+_LARGE = 2**16
+"""With more elements, a call gets two layouts. Drawn calls are small, and have the others."""
 
 
 def check_strides(case: Case) -> None:
@@ -31,6 +35,8 @@ def check_strides(case: Case) -> None:
     for name, tensor in plain.tensors.items():
         declared = _declared_strides(case, name)
         layouts = [*layouts_of(declared or "any", tensor.shape)]
+        if sum(each.numel() for each in plain.tensors.values()) > _LARGE:
+            layouts = [*dict.fromkeys((layouts[0], layouts[-1]))]
         for layout in layouts:
             try:
                 call, actual = _run_with(case, name, layout, may_refuse=declared is None)
@@ -81,7 +87,7 @@ def _run_with(
             f' {error}; take them, or declare strides = "contiguous", or "last_dim_contiguous"'
         ) from None
     layout.view(before, given.shape).copy_(strided)
-    if not _bits(memory).equal(_bits(before)):
+    if not memory.view(torch.uint8).equal(before.view(torch.uint8)):
         raise AssertionError("the kernel wrote between the argument's elements")
     return call, returned
 
@@ -91,8 +97,7 @@ def _is_refused_by_rules(case: Case, call: Call) -> bool:
     op = case.contract
     if op is None or not op.tensors:
         return False
-    defaults = {each.name: each.default_value for each in op.arguments}
-    evaluation = Evaluation(op, defaults | call.arguments)
+    evaluation = Evaluation(op, bind(op, call.args, call.kwargs))
     try:
         evaluation.run_checks()
         for limits in () if case.is_on_cpu else op.npu.limits.values():
@@ -100,7 +105,3 @@ def _is_refused_by_rules(case: Case, call: Call) -> bool:
     except RuntimeError:
         return True
     return False
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.view(torch.uint8)

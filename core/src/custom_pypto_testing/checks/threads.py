@@ -108,9 +108,8 @@ def _has_expected(case: Case, end: float) -> bool:
 
 
 def _compare(case: Case, count: int, one: Run) -> None:
-    compare_runs(
-        case, _run_with_threads(case, count), one, f"with {_WORDS[count]} threads from one"
-    )
+    found = _run_with_threads(case, count)
+    compare_runs(case, found, one, f"with {_WORDS[count]} threads from one")
 
 
 def _run_with_threads(case: Case, count: int) -> Run:

@@ -33,10 +33,8 @@ class Run:
     def equals(self, other: Run) -> bool:
         """Whether both have tensors alone, and equal ones."""
         one, two = self.tensors, other.tensors
-        return {*one} == {*two} == {
-            *outputs(self.returned),
-            *named_arguments(self.mutated),
-        } and all(
+        names = {*outputs(self.returned), *named_arguments(self.mutated)}
+        return {*one} == {*two} == names and all(
             each.dtype is two[name].dtype and each.equal(two[name]) for name, each in one.items()
         )
 
@@ -69,6 +67,7 @@ def compare_runs(case: Case, actual: Run, expected: Run, when: str) -> None:
                 raise
             compare_returned(case, actual.returned, case.expected.returned)
             compare_mutated(case, actual.mutated, case.expected.mutated)
+            return
 
 
 def check_values(case: Case) -> None:

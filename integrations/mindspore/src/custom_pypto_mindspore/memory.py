@@ -15,7 +15,7 @@ DTYPES = (
     *("int8", "int16", "int32", "int64"),
     *("uint8", "uint16", "uint32", "uint64"),
 )
-# torch's names of what MindSpore writes otherwise: Float8E4M3FN.
+# MindSpore writes some dtypes in another way than torch, such as Float8E4M3FN.
 _NAMES = {str(getattr(mindspore, each, None)): each for each in dtypes.DTYPES}
 
 

@@ -12,7 +12,7 @@ from packaging.version import Version
 # The first that was tested, and the newest.
 MINIMUM = "2.10.0"
 
-# What is used of MindSpore's private parts, with the parameters of its functions.
+# The private parts of MindSpore that are used, with the parameters of functions.
 USED = {
     "mindspore.common": (
         "_Function.apply(args,kwargs) _Function.mark_dirty(args) _Function.saved_tensors"

@@ -16,7 +16,7 @@ from .fallback import warn_once
 from .pages import row_pitch
 from .parts import Parts
 
-# What `generate` and models call their cache: past_key_values, which warns since transformers 5.24.
+# The name of the cache in `generate` and models. past_key_values warns since transformers 5.24.
 CACHE = "cache" if "cache" in signature(create_causal_mask).parameters else "past_key_values"
 DynamicIndexedLayer: Any = getattr(cache_utils, "DynamicIndexedLayer", object)
 

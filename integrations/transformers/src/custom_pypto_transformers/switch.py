@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 from typing import Any
-from weakref import ref
+from weakref import WeakSet
 
 from torch import nn
 
@@ -16,7 +16,7 @@ from .support import NAME
 
 # {transformers' class: ours}, of the families that are served.
 replacements: dict[type[nn.Module], type[Any]] = {}
-_models: set[ref[Any]] = set()
+_models: WeakSet[Any] = WeakSet()
 
 
 def watch(base: type[Any], difference: str | None) -> None:
@@ -42,10 +42,10 @@ def watch(base: type[Any], difference: str | None) -> None:
         if difference is not None and model.config._attn_implementation == NAME:
             warn_once(difference)
             switch(model, "sdpa")
-        _models.add(ref(model, _models.discard))
+        _models.add(model)
         # Models may share a configuration, which holds the implementation.
-        for other in [each() for each in tuple(_models)]:
-            if other is not None and other.config is model.config:
+        for other in list(_models):
+            if other.config is model.config:
                 for module in other.modules():
                     _set_class(module)
 

@@ -23,7 +23,7 @@ def _routes_otherwise(hf: Any) -> bool:
     return bool(_with_experts(hf)) and fields != ("sigmoid", "noaux_tc")
 
 
-def _integer_bits(hf: Any, name: str, layers: range | None = None) -> set[int]:
+def _integer_bits(hf: Any, name: str, layers: range | None = None) -> set[Any]:
     """Return the sizes of the integers that a weight of `layers`, or of all, consists of."""
     found = getattr(hf, "quantization_config", None) or {}
     about = found if isinstance(found, dict) else found.to_dict()
@@ -32,14 +32,14 @@ def _integer_bits(hf: Any, name: str, layers: range | None = None) -> set[int]:
     ignored += [f"re:.*{re.escape(each)}" for each in about.get("modules_to_not_convert") or ()]
     groups = [*(about.get("config_groups") or {}).values()]
     if about.get("quant_method") in ("awq", "gptq"):
-        groups.append(
-            {"targets": ["Linear"], "weights": {"type": "int", "num_bits": about["bits"]}}
-        )
+        # vLLM reads AWQ's older key, too.
+        bits = about.get("bits", about.get("w_bit"))
+        groups.append({"targets": ["Linear"], "weights": {"num_bits": bits}})
     numbers = range(hf.num_hidden_layers) if layers is None else layers
     return {
-        int(weights["num_bits"])
+        weights.get("num_bits")
         for group in groups
-        if (weights := group.get("weights")) and weights["type"] == "int"
+        if (weights := group.get("weights")) and weights.get("type", "int") == "int"
         for layer in (f"model.layers.{each}.{name}" for each in numbers)
         if _matches(group["targets"], layer) and not _matches(ignored, layer)
     }

@@ -108,12 +108,12 @@ def check_supported(config: Any) -> None:
             "custom_pypto_vllm: the ops of these wheels are missing; install them, or see"
             f" `custom-pypto list` for why they did not load: pip install {' '.join(wheels)}"
         )
-    hf = config.model_config.hf_config
-    reasons = [sentence for refused, sentence in _REFUSALS if refused(config)]
-    reasons += [sentence for refused, sentence in checkpoint.REFUSALS.items() if refused(hf)]
-    if reasons:
-        architecture = config.model_config.architectures[0]
-        raise NotImplementedError(f"custom_pypto_vllm: {architecture}: {reasons[0]}")
+    model = config.model_config
+    refusals: list[Any] = [(*each, config) for each in _REFUSALS]
+    refusals += [(*each, model.hf_config) for each in checkpoint.REFUSALS.items()]
+    for refused, sentence, about in refusals:
+        if refused(about):
+            raise NotImplementedError(f"custom_pypto_vllm: {model.architectures[0]}: {sentence}")
     index_cache_kind(config)
 
 

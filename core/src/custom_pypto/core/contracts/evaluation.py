@@ -50,7 +50,9 @@ class Evaluation:
             elif isinstance(step, Bind):
                 self._bind(step)
             elif isinstance(step, Each):
-                self._run_each(step)
+                for index in range(self.value(step.count)):
+                    self._index = index
+                    self.run(step.steps)
             else:
                 self.run(self._case(step))
 
@@ -61,11 +63,6 @@ class Evaluation:
                 sizes.append(self.value(step.value))
         elif not (step.may_be_bound and step.dim in self.dims):
             self.dims[step.dim] = self.value(step.value)
-
-    def _run_each(self, step: Each) -> None:
-        for index in range(self.value(step.count)):
-            self._index = index
-            self.run(step.steps)
 
     def value_at(self, index: int, node: ast.expr) -> Any:
         """Return the value of an expression for the tensor at `index` of a list."""
@@ -243,7 +240,8 @@ def name_dtype(dtype: torch.dtype) -> str:
 def read_attribute(tensor: Any, attribute: str) -> Any:
     """Return the value of a tensor's attribute; None where its sizes leave that open.
 
-    A list has a length, in costs the sum of its tensors, else what its first has; None if empty.
+    A list has a length. Its costs are sums, and its other attributes those of its first tensor, or
+    None if it is empty.
     """
     if isinstance(tensor, list | tuple) and attribute in COST_ATTRIBUTES:
         return sum(read_attribute(each, attribute) for each in tensor)

@@ -21,9 +21,10 @@ def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
 
 
 def _gated_silu(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
-    wide = gate.float()
+    # In float32, torch gives some elements another last bit with another number of threads.
+    wide = gate.double()
     result = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    return result.copy_(x.float() * wide * torch.sigmoid(wide))
+    return result.copy_(x * wide * torch.sigmoid(wide))
 
 
 def _gated_silu_(x: torch.Tensor, gate: torch.Tensor) -> None:

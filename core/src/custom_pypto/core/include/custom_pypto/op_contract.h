@@ -184,14 +184,16 @@ struct Operands {
 template <typename A, typename B>
 Operands(const char*, A, B) -> Operands<A, B>;
 
-// A bit for the code of each dtype.
+// A bit for the code of each dtype. A member, since GCC exports a template of a variable.
 template <ScalarType... dtypes>
-inline const uint64_t kDtypeCodes = ((uint64_t{1} << detail::dtype_code(dtypes)) | ...);
+struct DtypeCodes {
+  static inline const uint64_t value = ((uint64_t{1} << detail::dtype_code(dtypes)) | ...);
+};
 
 // Whether the dtype with this code is one of `dtypes`.
 template <ScalarType... dtypes>
 bool dtype_is_of(int32_t code) {
-  return (kDtypeCodes<dtypes...> >> code & 1) != 0;
+  return (DtypeCodes<dtypes...>::value >> code & 1) != 0;
 }
 
 // The sizes of a span, and then `rest`.

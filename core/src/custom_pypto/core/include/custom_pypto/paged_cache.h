@@ -57,7 +57,7 @@ class KeptRows {
     if (rows_.empty()) return;
     char* kept = rows_.data();
     for (const int64_t slot : slots_) {
-      copy(cache_.row(slot), kept, row_bytes_);
+      if (slot >= 0) copy(cache_.row(slot), kept, row_bytes_);  // padding has no row
       kept += row_bytes_;
     }
   }

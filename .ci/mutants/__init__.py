@@ -1,1 +1,0 @@
-"""Mutation check: single breaks of our sources, drawn by rule; a test must fail for each."""
