@@ -25,7 +25,12 @@ def kernels() -> Iterator[None]:
     made.library.impl(OP, add, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     made.add_rules_for_slices([OP])
     made.add_fakes({OP: lambda x, *, more: None})
-    yield
+    # Code that was compiled without today's rules must not be found.
+    with (
+        torch._inductor.config.patch(fx_graph_cache=False),
+        torch._functorch.config.patch(enable_autograd_cache=False),
+    ):
+        yield
     made.remove()
 
 
@@ -46,7 +51,7 @@ def write_rows(x: Tensor) -> Tensor:
 
 def written_by(run: Write, begin: int, size: int) -> Tensor:
     """The memory after `run` got a part of it that begins at row `begin`."""
-    memory = torch.zeros(12, size)
+    memory = torch.arange(12.0 * size).view(12, size)
     run(memory[begin : begin + 6])
     return memory
 
@@ -79,18 +84,27 @@ def test_without_a_lowering_inductor_writes_a_copy(
     monkeypatch.delitem(lowering.lowerings, target, raising=False)
     monkeypatch.setattr(written_slices, "_lacks_lowering", True)
     torch.compiler.reset()
-    # Code that was compiled with the lowering must not be found again.
-    with (
-        torch._inductor.config.patch(fx_graph_cache=False),
-        torch._functorch.config.patch(enable_autograd_cache=False),
-    ):
-        run = torch.compile(write, dynamic=True, fullgraph=True)
-        expect_right(write, run, (0, 4), (0, 5), (0, 6))
+    run = torch.compile(write, dynamic=True, fullgraph=True)
+    expect_right(write, run, (0, 4), (0, 5), (0, 6))
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("copy", [Tensor.clone, lambda x: torch.empty_like(x).copy_(x)])
+def test_inductor_keeps_a_copy_that_is_written(copy: Write, dynamic: bool) -> None:
+    def write_copy(x: Tensor) -> Tensor:
+        copied = copy(x[1])
+        ops.slices_add(copied, more=[])
+        return copied
+
+    torch.compiler.reset()
+    run = torch.compile(write_copy, dynamic=dynamic, fullgraph=True)
+    for x in torch.arange(84.0).view(3, 7, 4)[:, 2:]:
+        assert run(x).equal(write_copy(x))
 
 
 def test_another_inductor_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(written_slices, "_lacks_lowering", False)
-    monkeypatch.setitem(sys.modules, "torch._inductor.lowering", SimpleNamespace(lowerings={}))
+    monkeypatch.setitem(sys.modules, "torch._inductor.fx_passes.post_grad", SimpleNamespace())
     written_slices.mend_inductor()
     assert written_slices._lacks_lowering
 
@@ -99,13 +113,19 @@ def test_another_inductor_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 @pytest.mark.parametrize("begin", [0, 2])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_exported_program_writes_the_slice(write: Write, begin: int, dynamic: bool) -> None:
+@pytest.mark.parametrize("compiled_ahead", [False, True])
+def test_exported_program_writes_the_slice(begin: int, dynamic: bool, compiled_ahead: bool) -> None:
     class Module(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return write(x)
+            return write_layers(x) + write_rows(x)
 
     shapes = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},) if dynamic else None
     example = torch.zeros(12, 4)[begin : begin + 6]
     program = torch.export.export(Module(), (example,), dynamic_shapes=shapes)
-    for each in (program, program.run_decompositions({})):
-        expect_right(write, each.module(), (0, 4), (2, 4), (3, 6 if dynamic else 4))
+    if compiled_ahead:
+        package = torch._inductor.aoti_compile_and_package(program)
+        runs = [torch._inductor.aoti_load_package(package)]
+    else:
+        runs = [each.module() for each in (program, program.run_decompositions({}))]
+    for run in runs:
+        expect_right(Module(), run, (0, 4), (2, 4), (3, 6 if dynamic else 4))

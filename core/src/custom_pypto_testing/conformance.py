@@ -174,10 +174,10 @@ class Conformance:
         if resized_case is not None:
             checks.check_exported(resized_case)
 
-    def test_writes_slices_with_inductor(self, resized_case: Case) -> None:
+    def test_writes_slices_with_inductor(self, resized_case: Case | None) -> None:
         """Slices of larger tensors, whose offsets are symbols, as written arguments."""
-        for backend in ("aot_eager", "inductor") if resized_case.is_on_cpu else ("aot_eager",):
-            checks.check_written_slices(resized_case, backend)
+        if resized_case is not None:
+            checks.check_written_slices(resized_case)
 
     def test_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradcheck`."""

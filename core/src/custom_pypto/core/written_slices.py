@@ -7,6 +7,7 @@ or, in Inductor, where the offset is a symbol.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +16,11 @@ import torch
 
 from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import logger
+from custom_pypto.core.registry import NAMESPACE
 from custom_pypto.core.symbols import decide_statically
 
-_MODULE = "torch._inductor.lowering"
+_LOWERING = "torch._inductor.lowering"
+_PASSES = "torch._inductor.fx_passes.post_grad"  # It imports the lowerings.
 _lacks_lowering = False
 
 
@@ -73,17 +76,18 @@ def _inductor_compiles() -> bool:
 
 
 def mend_inductor() -> None:
-    """Give Inductor a lowering of a symbolic offset, once it is imported, where it has none."""
-    if _MODULE in sys.modules:
-        _add_lowering()
+    """Mend what Inductor does to written slices, once its passes are imported."""
+    if _PASSES in sys.modules:
+        _mend()
     else:
         _inductor.watch()
 
 
-def _add_lowering() -> None:
+def _mend() -> None:
     global _lacks_lowering
     try:
-        lowering = sys.modules[_MODULE]
+        _keep_clones(sys.modules[_PASSES])
+        lowering = sys.modules[_LOWERING]
         target = torch.ops.aten.sym_storage_offset.default
         if target not in lowering.lowerings:
 
@@ -95,7 +99,30 @@ def _add_lowering() -> None:
         _lacks_lowering = target not in lowering.lowerings
     except Exception as error:
         _lacks_lowering = True
-        logger.debug("Inductor takes no lowering, so that slices are copied", exc_info=error)
+        logger.debug("Inductor is not as expected, so that slices are copied", exc_info=error)
 
 
-_inductor = AfterImport([_MODULE], _add_lowering)
+def _keep_clones(passes: Any) -> None:
+    """Have Inductor keep a clone that an op of ours writes if its source has another offset.
+
+    Else Inductor drops it, and the op gets the source's memory at the clone's offset.
+    """
+    is_same = passes.same_meta
+
+    @functools.wraps(is_same)
+    def same_meta(clone: Any, source: Any) -> bool:
+        users = [user for user in clone.users if clone in user.kwargs.get("_all_bases", ())]
+        return is_same(clone, source) and (
+            all(user.args[0].namespace != NAMESPACE for user in users)
+            or bool(decide_statically(_offset(clone) == _offset(source)))
+        )
+
+    if not hasattr(is_same, "__wrapped__"):
+        passes.same_meta = same_meta
+
+
+def _offset(node: Any) -> Any:
+    return node.meta["val"].storage_offset()
+
+
+_inductor = AfterImport([_PASSES], _mend)
