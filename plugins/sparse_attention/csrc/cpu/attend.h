@@ -66,9 +66,6 @@ class Attend {
   static_assert(kKeys % kRows == 0);
   // Keys that are loaded at a time: half the L1 cache.
   static constexpr int64_t kLoadedKeys = 4 * kRows;
-  // Where registers hold few sums, this many steps of a panel of the query, which fit the L1 cache,
-  // are multiplied by all keys of a block before the next ones. 0: a tile takes all steps at once.
-  static constexpr int64_t kChunkSteps = kTileVectors > 2 ? 0 : 128;
   // Largest rms of outputs at which bf16 weights alone are enough: 0.03 % of the outputs are beyond
   // 1e-4 + 3 % (measured; at 0.04 up to 0.2 %).
   static constexpr float kPlainOutput = 0.025f;
@@ -311,7 +308,6 @@ class Attend {
   void score(int64_t panel, int64_t first, int64_t count) {
     const char* query = query_ + panel * steps_ * kPanel * 4;
     const int64_t whole = round_up(count, kRows);
-    if (kChunkSteps > 0 && panel > 0) return score_in_chunks(query, whole);
     for (int64_t near = 0; near < whole; near += kLoadedKeys) {
       const int64_t last = least(near + kLoadedKeys, whole);
       if (panel == 0) {
@@ -327,30 +323,6 @@ class Attend {
           score_tile(key, query, NoPrefetch(), NoPrefetch());
         }
       }
-    }
-  }
-
-  // score() of loaded keys in chunks of kChunkSteps. The same bits.
-  void score_in_chunks(const char* query, int64_t keys) {
-    for (int64_t step = 0; step < steps_;) {
-      const bool is_latent = step < latent_steps_;
-      const int64_t end = least(step + kChunkSteps, is_latent ? latent_steps_ : steps_);
-      const char* const* rows = is_latent ? latent_ : rope_;
-      const int64_t offset = (step - (is_latent ? 0 : latent_steps_)) * Operand::kStepBytes;
-      for (int64_t key = 0; key < keys; key += kRows) {
-        const char* at[kRows];
-        for (int r = 0; r < kRows; ++r) at[r] = rows[key + r] + offset;
-        F32 c[kRows][kVectors];
-        if (step == 0) {
-          clear_tile(c);
-        } else {
-          load_tile(c, scores_ + key * kPanel, kPanel);
-        }
-        multiply_tile<Operand, kRows, kVectors>(c, at, query + step * kPanel * 4, kPanel * 4,
-                                                end - step);
-        store_tile(c, scores_ + key * kPanel, kPanel);
-      }
-      step = end;
     }
   }
 
