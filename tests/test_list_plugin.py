@@ -39,7 +39,8 @@ scale_each: argument 'xs' must have at least 1 tensor, got 0
 scale_each: argument 'offsets[1]' must have the shape of 'xs[1]' [1, 2], got [2]
 scale_each: argument 'scale' must be more than -inf and less than inf, got nan
 add_products_: argument 'totals[1]' is written in place, but overlaps argument 'totals[0]', which \
-is written too; pass a tensor of its own, such as a clone()
+is written too; pass a tensor of its own, such as a clone() made outside of compiled code: \
+Inductor drops clones
 add_products_: argument 'rows[1]' must have size 2 in dimension 1 (K), got 1 in [2, 1]
 [[1.0, 1.0], [[4.0, 4.0]]]
 """

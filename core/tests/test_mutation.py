@@ -12,8 +12,10 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from cpp_library import Library, registered
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.python_kernels import PythonKernels
+from custom_pypto_contract import manifest
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 ops = torch.ops.custom_pypto
@@ -123,7 +125,8 @@ def test_elements_that_share_memory_are_refused_and_left_alone(argument: str) ->
     given[argument] = [torch.ones(2), shared] if argument == "list" else shared
     with pytest.raises(RuntimeError) as caught:
         ops.headers_write(**given)
-    assert str(caught.value) == f"headers_write: argument '{argument}' {SHARED}"
+    named = "list[1]" if argument == "list" else argument
+    assert str(caught.value) == f"headers_write: argument '{named}' {SHARED}"
     assert (base.tolist(), base._version) == ([[1.0, 1.0]], 0)
 
 
@@ -150,9 +153,13 @@ def test_argument_that_is_only_read_may_be_any(read: torch.Tensor) -> None:
     ("given", "other", "argument"),
     [
         (lambda x: {"maybe": x}, "x", "maybe"),
-        (lambda x: {"list": [x.view(2, 2)]}, "x", "list"),
-        (lambda x: {"list": [torch.ones(2), x[:1]], "maybe": torch.ones(1)}, "x", "list"),
-        (lambda x: {"maybe": torch.ones(1), "list": [(y := torch.ones(4)), y[3:]]}, "list", "list"),
+        (lambda x: {"list": [x.view(2, 2)]}, "x", "list[0]"),
+        (lambda x: {"list": [torch.ones(2), x[:1]], "maybe": torch.ones(1)}, "x", "list[1]"),
+        (
+            lambda x: {"maybe": torch.ones(1), "list": [(y := torch.ones(4)), y[3:]]},
+            "list[0]",
+            "list[1]",
+        ),
     ],
 )
 def test_written_arguments_that_overlap_are_refused(
@@ -172,7 +179,7 @@ def test_written_arguments_that_overlap_are_refused(
 def test_each_of_many_tensors_of_a_written_list_is_compared_with_the_last() -> None:
     for index in range(WITHOUT_ALLOCATION + 2):
         tensors = [torch.ones(2) for _ in range(WITHOUT_ALLOCATION + 2)]
-        with pytest.raises(RuntimeError, match="'list' is written in place, but overlaps arg"):
+        with pytest.raises(RuntimeError, match=r"'list\[\d+\]' is written in place, but overl"):
             ops.headers_write(torch.ones(2), torch.ones(2), list=[*tensors, tensors[index]])
         ops.headers_write(torch.ones(2), torch.ones(2), list=tensors)
 
@@ -253,11 +260,15 @@ def without_storage(size: int, nbytes: int = 0) -> torch.Tensor:
     return tensor
 
 
+def contract_of(op: Any) -> LazyContract:
+    return LazyContract(manifest.make_op(str(op.default._schema).partition("::")[2]))
+
+
 @pytest.fixture(scope="module")
 def with_core(library: Library) -> Iterator[None]:
     """The kernels that core adds to those of a library, and the fake."""
     kernels = PythonKernels()
-    kernels.add_refusal("headers_write", ["CPU"])
+    kernels.add_refusal("headers_write", ["CPU"], contract_of(ops.headers_write))
     kernels.add_bit_kernels(["headers_write"])
     kernels.add_fakes({"headers_write": fake_write})
     yield
@@ -322,8 +333,9 @@ def test_what_autograd_forbids_is_refused_and_nothing_is_written(argument: str, 
     with pytest.raises(RuntimeError) as caught:
         ops.headers_write(x, torch.ones(2), **given)
     text = str(caught.value)
+    named = "list[1]" if argument == "list" else argument
     assert text.startswith(
-        f"headers_write: argument '{argument}' is written in place, {AUTOGRAD[kind]}"
+        f"headers_write: argument '{named}' is written in place, {AUTOGRAD[kind]}"
     )
     assert kind != "inference" or ADVICE not in text
     assert (x._version, x.tolist(), refused.tolist()) == (0, [1.0] * 2, [1.0] * 2)
@@ -347,7 +359,8 @@ def test_call_without_tensors_is_refused_by_the_argument() -> None:
 
 def test_call_without_a_kernel_names_the_device() -> None:
     kernels = PythonKernels()
-    kernels.add_refusal("headers_write_fails", ["CPU", "PrivateUse1"])
+    contract = contract_of(ops.headers_write_fails)
+    kernels.add_refusal("headers_write_fails", ["CPU", "PrivateUse1"], contract)
     text = "headers_write_fails: no kernel for meta; there are kernels for CPU, PrivateUse1"
     try:
         with pytest.raises(NotImplementedError, match=f"^{text}$"):

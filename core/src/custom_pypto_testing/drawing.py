@@ -99,6 +99,11 @@ class Draft:
             self._choose(tensor)
         self.draw_sizes(sizes)
 
+    def lay_plainly(self) -> None:
+        """Let no tensor have gaps: two sizes are then in the same relation to the strides."""
+        names = (each.name for each in self.op.tensors)
+        self._layouts = {name: contiguous(self.ndims.get(name, 0)) for name in names}
+
     def draw_sizes(self, sizes: Sequence[int], *, are_distinct: bool = False) -> None:
         """Choose new dims; all different if they `are_distinct`."""
         left = list(sizes)

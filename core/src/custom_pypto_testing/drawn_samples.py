@@ -70,6 +70,7 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
     """Draw a call whose dims all differ, and the same call with other dims."""
     for _ in range(_TRIES):
         draft, _ = drafted(op, random, Draft.is_right, _SIZES)
+        draft.lay_plainly()
         try:
             draft.draw_sizes(_SIZES, are_distinct=True)
             if not draft.is_right():

@@ -68,9 +68,13 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         returned = (results,) if len(op.schema.returns) == 1 else results
         # `OpArguments.guard` refuses results that are no tuple.
         values = returned if isinstance(returned, tuple | list) else ()
-        for output, value in zip(op.outputs or (), values, strict=False):
-            if fault := describe_wrong_output(output, value, given, evaluation):
-                raise RuntimeError(f"{op.name}: its kernel returns {fault}")
+        try:
+            pairs = zip(op.outputs or (), values, strict=False)
+            faults = [describe_wrong_output(*each, given, evaluation) for each in pairs]
+        except BY_DATA as error:
+            raise contract.blame(error) from error
+        if fault := next(filter(None, faults), None):
+            raise RuntimeError(f"{op.name}: its kernel returns {fault}")
         return results
 
     return checked
