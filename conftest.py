@@ -17,7 +17,7 @@ SLOWEST = (
     "tests/test_tutorial.py",
     "plugins/lightning_indexer/tests/test_conformance.py",
     "tests/test_benchmarks.py",
-    "core/tests/test_testing_conformance.py",
+    "testing/tests/test_conformance.py",
     "tests/test_install.py",
     "tests/test_third_party.py",
     "builder/tests/test_build_install.py",

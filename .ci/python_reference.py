@@ -25,7 +25,7 @@ PUBLIC = (
     "core/src/custom_pypto/core/ge_steps.py",
     "core/src/custom_pypto_plugin",
     "core/src/custom_pypto_plugin/hookspecs.py",
-    "core/src/custom_pypto_testing",
+    "testing/src/custom_pypto_testing",
     "integrations/kernels/src/custom_pypto_kernels",
     "integrations/serving/src/custom_pypto_serving",
     "integrations/transformers/src/custom_pypto_transformers",

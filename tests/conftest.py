@@ -13,7 +13,7 @@ import pytest
 from repository import copy_sources
 from scratch import Scratch, create, lend
 
-SOURCES = distributions.find(("contract", "builder", "core", "plugins/*"))
+SOURCES = distributions.find(("contract", "builder", "core", "testing", "plugins/*"))
 
 
 @pytest.fixture(scope="session")

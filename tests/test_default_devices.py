@@ -16,7 +16,7 @@ from torch.utils._device import _device_constructors
 ROOT = Path(__file__).parents[1]
 FILES = [
     file
-    for package in ("contract", "builder", "core", "plugins/*", "integrations/*", "simulator")
+    for package in ("*", "plugins/*", "integrations/*")
     for file in sorted(ROOT.glob(f"{package}/src/**/*.py"))
 ]
 # torch's own list of the functions that follow the default device.

@@ -70,7 +70,7 @@ SECTIONS: dict[str, tuple[str, str, Collection[str]]] = {
     "command": (
         "docs/command-line.md",
         "\n## custom-pypto {0}\n\n```\n$ custom-pypto {0} --help\n",
-        commands.commands(),
+        commands.find(),
     ),
     "variable": (
         "docs/variables.md",

@@ -11,7 +11,7 @@ import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_cli.commands import CommandError
 
-COMMANDS = sorted(commands.commands())
+COMMANDS = [*commands.find()]
 
 
 def help_text(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -40,16 +40,67 @@ def test_no_module_of_the_current_folder_is_run(tmp_path):
     assert done.stdout.startswith("custom-pypto-core ")
 
 
-def test_a_new_command_is_one_new_file(monkeypatch, tmp_path, capsys):
-    (tmp_path / "say_hello.py").write_text(
-        "SUMMARY = 'say hello'\nDESCRIPTION = 'Says hello.'\nEXIT_STATUS = '0 said'\n"
-        "def add_arguments(parser): parser.add_argument('whom')\n"
-        "def run(options): print('hello', options.whom); return 5\n"
-    )
-    monkeypatch.setattr(commands, "__path__", [*commands.__path__, str(tmp_path)])
+@pytest.fixture
+def bring(monkeypatch, tmp_path):
+    """Give a way to install a wheel that brings the command `name`, whose module is `source`."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def install(name: str, source: str, wheel: str = "greeting") -> None:
+        module = f"{wheel}_{name}".replace("-", "_")
+        (tmp_path / f"{module}.py").write_text(source)
+        (dist_info := tmp_path / f"{wheel}-1.0.dist-info").mkdir(exist_ok=True)
+        (dist_info / "METADATA").write_text(f"Name: {wheel}\nVersion: 1.0\n")
+        (dist_info / "entry_points.txt").write_text(f"[custom_pypto.commands]\n{name} = {module}\n")
+
+    return install
+
+
+HELLO = """\
+SUMMARY = DESCRIPTION = "says hello to 100 % of the world"
+EXIT_STATUS = "0 said"
+def add_arguments(parser): parser.add_argument("whom")
+def run(options): print("hello", options.whom); return 5
+"""
+
+
+def test_an_installed_wheel_brings_a_command(bring, capsys):
+    bring("say-hello", HELLO)
     assert main(["say-hello", "world"]) == 5
     assert capsys.readouterr().out == "hello world\n"
-    del sys.modules["custom_pypto_cli.commands.say_hello"]
+    assert "say-hello says hello to 100 % of the world" in " ".join(help_text(capsys).split())
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("raise ImportError('no such library')", "ImportError: no such library"),
+        (HELLO.replace("EXIT_STATUS", "STATUS"), "no attribute 'EXIT_STATUS'"),
+    ],
+)
+def test_a_broken_command_says_why_and_stops_no_other(bring, capsys, source, reason):
+    bring("broken", source)
+    assert main(["broken", "--any", "thing"]) == 2
+    assert reason in capsys.readouterr().err
+    assert reason in " ".join(help_text(capsys).split())
+
+
+def test_a_command_that_crashes_stops_no_other(bring, capsys):
+    bring("crash", "import os; os.abort()")
+    assert main(["doctor", "--json"]) in {0, 1}
+
+
+def test_no_wheel_takes_the_name_of_a_command_of_core(bring, capsys):
+    bring("list", "raise AssertionError")
+    assert "Lists every installed op plugin" in help_text(capsys, "list")
+
+
+@pytest.mark.parametrize(("command", "wheel"), commands.WHEELS.items())
+def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, command, wheel):
+    monkeypatch.setattr(commands.entry_points, "find", lambda group: {})
+    assert main([command, "--option", "name"]) == 2
+    error = f"custom-pypto {command}: not installed: pip install {wheel}\n"
+    assert capsys.readouterr().err == error
+    assert f"{command} not installed: pip install {wheel}" in " ".join(help_text(capsys).split())
 
 
 def test_no_command_shows_the_usage(capsys):
@@ -63,7 +114,7 @@ def test_what_a_command_refuses_goes_to_standard_error_with_its_status(monkeypat
     def refuse(options: object) -> int:
         raise CommandError("not today; try tomorrow", status=3)
 
-    monkeypatch.setattr(commands.commands()["list"], "run", refuse)
+    monkeypatch.setattr(commands.list, "run", refuse)
     assert main(["list"]) == 3
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -22,8 +22,9 @@ def sections(monkeypatch):
     """Give a way to have the doctor look at nothing but the given probes."""
 
     def replace(**probes: list[Probe]) -> None:
-        monkeypatch.setattr(doctor, "SECTIONS", dict.fromkeys(probes, "custom_pypto_cli.probes"))
-        monkeypatch.setattr(doctor, "_section", lambda title, time_limit: probes[title])
+        monkeypatch.setattr(doctor, "_SECTIONS", dict.fromkeys(probes, "custom_pypto_cli.probes"))
+        monkeypatch.setattr(doctor.entry_points, "find", lambda group: {})
+        monkeypatch.setattr(doctor, "_section", lambda title, *_: probes[title])
 
     return replace
 
@@ -105,8 +106,8 @@ def test_a_section_that_raises_is_a_finding_and_the_others_go_on(monkeypatch, ca
         raise ZeroDivisionError("surprise")
 
     monkeypatch.setattr(machine, "probes", raising)
-    wanted = {title: doctor.SECTIONS[title] for title in ("machine", "cann")}
-    monkeypatch.setattr(doctor, "SECTIONS", wanted)
+    wanted = {title: doctor._SECTIONS[title] for title in ("machine", "cann")}
+    monkeypatch.setattr(doctor, "_SECTIONS", wanted)
     assert main(["doctor", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)["sections"]
     assert report["machine"][0]["value"] == "could not be looked at: ZeroDivisionError: surprise"

@@ -111,7 +111,7 @@ LIGHT = {
     "import custom_pypto_plugin": ALL_BUT_ITSELF,
     "import custom_pypto_testing": TORCH_AND_CORE,
     "import custom_pypto_testing.plugin": TORCH_AND_CORE,
-    "from custom_pypto_cli import commands, console; commands.commands()": [
+    "from custom_pypto_cli import console; console.parser()": [
         *TORCH_AND_CORE,
         "numpy",
         "pluggy",

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from custom_pypto_cli.commands import commands
+from custom_pypto_cli import commands
 from plugin_factory import Site, link
 from wheel_factory import draft
 
@@ -68,7 +68,7 @@ def test_the_table_of_what_is_written_has_every_command() -> None:
     assert row.endswith("| nothing | |")
     assert re.findall(r"`(?:custom-pypto )?([a-z]+)`", row) == [*READING]
     named = re.findall(r"^\| (`custom-pypto .*?) \|", TABLE, re.MULTILINE)
-    assert set(re.findall(r"`(?:custom-pypto )?([a-z]+)`", " ".join(named))) == {*commands()}
+    assert set(re.findall(r"`(?:custom-pypto )?([a-z]+)`", " ".join(named))) == {*commands.find()}
 
 
 @pytest.mark.parametrize("command", READING)

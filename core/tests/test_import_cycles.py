@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
     ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
-    for source in (ROOT / package / "src" for package in ("contract", "builder", "core"))
+    for source in (ROOT / package / "src" for package in ("contract", "builder", "core", "testing"))
     for path in source.rglob("*.py")
 }
 

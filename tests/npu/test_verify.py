@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from custom_pypto_cli.verification.checks import OF_OPS
+from custom_pypto_testing.verification.checks import OF_OPS
 from simulated import Simulated
 from verifying import Verify, read_json
 

@@ -9,26 +9,28 @@ from collections.abc import Sequence
 
 from custom_pypto_discovery.host import CORE
 
-from custom_pypto_cli import distribution, terminal
-from custom_pypto_cli.commands import CommandError, commands
+from custom_pypto_cli import commands, distribution, terminal
+from custom_pypto_cli.commands import CommandError
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line, with one sub-parser for each command."""
+def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; it imports the commands `names`, or all."""
     root = argparse.ArgumentParser(
         prog="custom-pypto",
-        description="Writes, checks, times and records op plugins and their ops.",
+        description="Shows and checks op plugins; each installed wheel may add commands.",
         allow_abbrev=False,
     )
     version = distribution.version(CORE) or "(not installed)"
     root.add_argument("--version", action="version", version=f"{CORE} {version}")
     choices = root.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     choices.required = True
-    for name, command in commands().items():
+    found = commands.find()
+    for name in found.keys() & set(names) or found:
+        command = commands.load(name, found[name])
         child = choices.add_parser(
             name,
-            help=command.SUMMARY,
-            description=command.DESCRIPTION,
+            help=command.SUMMARY.replace("%", "%%"),
+            description=command.DESCRIPTION.replace("%", "%%"),
             epilog=f"exit status: {command.EXIT_STATUS}",
             allow_abbrev=False,
         )
@@ -44,8 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong usage (status 2), as argparse does.
     """
     terminal.accept_any_text()
-    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # The other commands are not imported: one that crashes must not keep this one from running.
+    root = parser([each for each in given if not each.startswith("-")][:1])
+    options, unknown = root.parse_known_args(given)
     try:
+        if unknown and "takes_any" not in options:
+            root.error(f"unrecognized arguments: {' '.join(unknown)}")
         status: int = options.run(options)
         sys.stdout.flush()
     except CommandError as error:

@@ -33,7 +33,7 @@ class _Distribution:
     def __init__(self, distribution: metadata.Distribution) -> None:
         self.metadata = distribution
         self.folder = distributions.location(distribution)
-        self.entry_points = _entry_points(distribution)
+        self.entry_points = tuple(distributions.entry_points(distribution, GROUP))
 
     @cached
     def identity(self) -> tuple[str, str, str]:
@@ -70,27 +70,6 @@ def _distributions() -> list[list[_Distribution]]:
         if name and not name.startswith("~"):
             found.setdefault(name, []).append(_Distribution(distribution))
     return [same for same in found.values() if any(each.entry_points for each in same)]
-
-
-def _entry_points(distribution: metadata.Distribution) -> tuple[tuple[str, str], ...]:
-    try:
-        text = distributions.read(distribution, "entry_points.txt")
-    except Exception:
-        # As good as none.
-        return ()
-    return parse_entry_points(text) if GROUP in text else ()
-
-
-def parse_entry_points(text: str) -> tuple[tuple[str, str], ...]:
-    """Return our entry points in the text of an ``entry_points.txt``: names and values."""
-    found, section = [], ""
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            section = line
-        elif line and not line.startswith("#") and section == f"[{GROUP}]":
-            name, _, value = line.partition("=")
-            found.append((name.strip(), value.strip()))
-    return tuple(found)
 
 
 def _candidates(same_name: Sequence[_Distribution]) -> list[InstalledPlugin]:

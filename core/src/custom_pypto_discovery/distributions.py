@@ -55,6 +55,27 @@ def read_headers(distribution: metadata.Distribution) -> dict[str, str]:
     return headers
 
 
+def entry_points(distribution: metadata.Distribution, group: str) -> Iterator[tuple[str, str]]:
+    """Yield name and value of its entry points in the group; none if they cannot be read."""
+    try:
+        text = read(distribution, "entry_points.txt")
+    except Exception:
+        # As good as none.
+        return
+    yield from parse_entry_points(text, group) if group in text else ()
+
+
+def parse_entry_points(text: str, group: str) -> Iterator[tuple[str, str]]:
+    """Yield the entry points of `group` in the text of an ``entry_points.txt``: name and value."""
+    section = ""
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            section = line
+        elif line and not line.startswith("#") and section == f"[{group}]":
+            name, _, value = line.partition("=")
+            yield name.strip(), value.strip()
+
+
 def version(name: str) -> str | None:
     """Return the version of the distribution `name`: None if it is not installed, '' if unknown."""
     for distribution in installed(name):

@@ -1,6 +1,7 @@
-"""The commands: every module in this folder is one, named as the module is.
+"""The commands: every module in this folder, and those that other distributions bring.
 
-A new command is one new file here with the members of `Command`; nothing else changes.
+A command is a module with the members of `Command`. Its distribution names it in the group
+``custom_pypto.commands`` of its entry points.
 """
 
 from __future__ import annotations
@@ -9,14 +10,21 @@ import argparse
 import pkgutil
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from custom_pypto_cli import attempts
+from custom_pypto_discovery.printable import shorten
+
+from custom_pypto_cli import attempts, entry_points
 from custom_pypto_cli.child import TIME_LIMIT
+
+WHEELS = {
+    **dict.fromkeys(("check", "import", "new"), "custom-pypto-build"),
+    **dict.fromkeys(("bench", "replay", "samples", "verify"), "custom-pypto-testing"),
+}
 
 
 class Command(Protocol):
-    """The interface of a module of this folder."""
+    """The interface of a command's module."""
 
     SUMMARY: str
     """One line for ``custom-pypto --help``, without a full stop."""
@@ -85,16 +93,42 @@ def expect_loaded(found: Mapping[str, Any]) -> None:
             raise CommandError(f"{state}: {plugin['reason']}")
 
 
-def commands() -> dict[str, Command]:
-    """Return the commands by name, sorted. A module's ``_`` is ``-`` in the command's name.
+class _Unavailable:
+    """A command that cannot run: all that it does is to say why."""
 
-    A keyword of Python is no module's name, so the module of such a command ends in ``_``.
-    """
-    names = sorted(module.name for module in pkgutil.iter_modules(__path__))
-    return {
-        name.removesuffix("_").replace("_", "-"): cast(Command, import_module(f"{__name__}.{name}"))
-        for name in names
-    }
+    EXIT_STATUS = "2 always"
+
+    def __init__(self, reason: str) -> None:
+        self.SUMMARY = self.DESCRIPTION = reason
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Let `console` take any."""
+        parser.set_defaults(takes_any=True)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Say why."""
+        raise CommandError(self.SUMMARY, status=2)
+
+
+def find() -> dict[str, str]:
+    """Return the modules of the commands by name, sorted; '' where the wheel is not installed."""
+    own = {module.name: f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
+    found = {**dict.fromkeys(WHEELS, ""), **entry_points.find(entry_points.COMMANDS), **own}
+    return dict(sorted(found.items()))
+
+
+def load(name: str, module: str) -> Command:
+    """Return a command of `find`, if need be one that only says why it cannot run."""
+    if not module:
+        return _Unavailable(f"not installed: pip install {WHEELS[name]}")
+    try:
+        command: Command = import_module(module)
+        command.add_arguments(argparse.ArgumentParser())
+        _ = (command.SUMMARY, command.DESCRIPTION, command.EXIT_STATUS, command.run)
+    except Exception as error:
+        reason = shorten(f"{type(error).__name__}: {error}")
+        return _Unavailable(f"the module {module} failed: {reason}")
+    return command
 
 
 def positive_seconds(text: str) -> float:

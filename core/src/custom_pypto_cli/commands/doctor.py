@@ -8,6 +8,7 @@ from importlib import import_module
 
 from custom_pypto_discovery.printable import shorten
 
+from custom_pypto_cli import entry_points
 from custom_pypto_cli.commands import add_time_limit
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
@@ -20,13 +21,12 @@ DESCRIPTION = (
 )
 EXIT_STATUS = "0 healthy, 1 problems were found"
 
-# The title of each section, and its module. A module that cannot be imported is a line of the
-# report, so each is imported only when its section begins.
-SECTIONS = {
+# Core's sections: the title of each, and its module. A module that cannot be imported is a line of
+# the report, so each is imported only when its section begins.
+_SECTIONS = {
     "machine": "custom_pypto_cli.probes.machine",
     "torch": "custom_pypto_cli.probes.torch",
     "cann": "custom_pypto_cli.probes.cann",
-    "build tools": "custom_pypto_cli.probes.build_tools",
     "core": "custom_pypto_cli.probes.core",
     "variables": "custom_pypto_cli.probes.variables",
     "plugins": "custom_pypto_cli.probes.plugins",
@@ -48,13 +48,17 @@ def run(options: argparse.Namespace) -> int:
 def examine(time_limit: float) -> Report:
     """Look at everything; each process that this takes may take `time_limit` seconds."""
     trial = Trial(time_limit)
-    return {title: list(_section(title, trial)) for title in SECTIONS}
+    added = {
+        name.replace("_", " "): module
+        for name, module in entry_points.find(entry_points.DOCTOR).items()
+    }
+    sections = {**added, **_SECTIONS}
+    return {title: list(_section(title, module, trial)) for title, module in sections.items()}
 
 
-def _section(title: str, trial: Trial) -> Iterator[Probe]:
+def _section(title: str, module: str, trial: Trial) -> Iterator[Probe]:
     try:
-        module = import_module(SECTIONS[title])
-        look: Callable[[Trial], Iterator[Probe]] = module.probes
+        look: Callable[[Trial], Iterator[Probe]] = import_module(module).probes
         yield from look(trial)
     except Exception as error:
         # The doctor must go on: an unexpected error is a finding.

@@ -1,0 +1,54 @@
+"""The tools that build a plugin from source, found as the build backend finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+
+from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_contract import guarded
+
+_ONLY_FOR_BUILDING = "only building a plugin from source needs it"
+
+
+def probes(trial: Trial) -> Iterator[Probe]:
+    """Look at compiler, ninja and headers."""
+    if find_spec("custom_pypto_build") is None:
+        yield Probe("custom-pypto-build", "not installed").with_note(
+            "the build backend is not installed",
+            f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
+        )
+        return
+    # Core does not require the builder.
+    from custom_pypto_build.compiler import core_include, find_compiler
+    from custom_pypto_build.errors import BuildError
+    from custom_pypto_build.ninja import find_ninja
+    from custom_pypto_build.torch_headers import find_torch
+
+    def probe(name: str, find: Callable[[], object]) -> Probe:
+        try:
+            return Probe(name, str(find()))
+        except BuildError as error:
+            return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
+
+    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, trial.time_limit))
+    ninja = find_ninja()
+    if ninja is None:
+        yield Probe("ninja", "not found").with_note(
+            "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
+        )
+    else:
+        yield Probe("ninja", _with_version([ninja], trial.time_limit))
+    yield probe("torch headers", lambda: find_torch().include)
+    yield probe("core headers", core_include)
+
+
+def _with_version(command: Sequence[str], time_limit: float) -> str:
+    """Return a command, and the first line of what it says of its version."""
+    status, output, errors = guarded.run([*command, "--version"], time_limit=time_limit)
+    version = next(iter(output.splitlines()), "").strip()
+    if status != 0:
+        end = "it does not end" if status is None else f"exit status {status}"
+        version = f"cannot be run: {errors.strip() or end}"
+    return f"{' '.join(command)}: {version}"

@@ -1,0 +1,114 @@
+"""``python -m custom_pypto_cli.check_built <plugin> <distribution> <opp>``: can core load it?
+
+custom_pypto_build runs it in a folder that the plugin is installed in, without the folder `opp` of
+its opp packages ('' if it has none). It prints one JSON object:
+``{"refused": why}``, ``{"skipped": why}`` when that cannot be checked here, or ``{"kernels":
+{op: keys}}`` with the dispatch keys of devices for which each op has a kernel.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from custom_pypto_cli import child, records
+from custom_pypto_contract.aclnn_launch import REMEDY
+from custom_pypto_discovery import environment
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+
+# torch's first import may take long on a machine that is busy building.
+TIME_LIMIT = 300.0
+
+
+def main(plugin: str, distribution: str, opp: str) -> None:
+    """Print what becomes of `plugin` of `distribution` when core is imported."""
+    # A lock file allows what is installed, and this is not yet.
+    os.environ.pop(environment.LOCKFILE, None)
+    outcome = child.run(
+        "from custom_pypto_cli import check_built\n"
+        f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
+        time_limit=TIME_LIMIT,
+        environment={
+            environment.ALLOW: plugin,
+            environment.DISABLE: "",
+            environment.STRICT: "",
+            # A plugin registers its ops without torch_npu, which may lack the CANN that it needs.
+            "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
+        },
+    )
+    print(json.dumps(outcome.value if outcome.ok else {"refused": f"it {outcome.failure}"}))
+
+
+def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
+    """Load `plugin` of `distribution`, in the child; return the object to print."""
+    try:
+        import torch  # noqa: F401
+    except Exception as error:
+        return {"skipped": f"torch cannot be imported: {error}"}
+    key = (plugin, distribution)
+    [loaded] = [each for each in records.load() if (each.name, each.distribution) == key]
+    if loaded.status == "loaded":
+        for op in records.unclaimed():
+            return {"refused": f"it registers the op {op!r}, which ops.toml does not describe"}
+        from custom_pypto.core import queries
+        from custom_pypto.core.errors import PluginError
+
+        try:
+            for each in loaded.ops:
+                queries.compile_definition(queries.contract(each.name))
+        except PluginError as error:
+            return {"refused": str(error)}
+        for mismatch in _mismatches(loaded.library, Path(opp) if opp else None):
+            return {"refused": mismatch}
+        return {"kernels": {op.name: _devices(op.dispatch_keys) for op in loaded.ops}}
+    missing = list(filter(_is_missing, metadata.requires(distribution) or []))
+    if missing and "No module named" in loaded.reason:
+        return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
+    return {"refused": loaded.reason}
+
+
+def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
+    """Yield what of a library's launches does not fit the first header that declares the kernel.
+
+    Only reads headers: of the plugin's own packages, of those of this machine, of CANN.
+    """
+    # Core is imported already, where that is possible at all.
+    from custom_pypto.core import kernel_comparison, kernel_headers
+    from custom_pypto.core.opp import find_packages
+
+    if plugin is None:
+        return
+    known = kernel_comparison.query_npu_launches(plugin)
+    own = find_packages(opp) if opp else ()
+    places = [*(package / "op_api" / "lib" / "libcust_opapi.so" for package in own)]
+    places += known.packages
+    if cann := os.environ.get("ASCEND_HOME_PATH"):
+        places.append(Path(cann, "lib64", "libopapi.so"))
+    for launch in known.launches:
+        compared = (kernel_headers.compare(launch, plugin, place) for place in places)
+        declared = next((each for each in compared if not each.unchecked), None)
+        if declared is not None and declared.mismatch:
+            yield f"{declared.mismatch}\nRemedy: {REMEDY}"
+
+
+def _devices(keys: Iterable[str]) -> list[str]:
+    return sorted(set(keys).intersection(DEVICE_KEYS))
+
+
+def _is_missing(requirement: str) -> bool:
+    name = re.match(r"[\w.-]+", requirement)
+    try:
+        metadata.distribution(name[0] if name else "")
+    except metadata.PackageNotFoundError:
+        return ";" not in requirement
+    return False
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""The commands `new`, `import` and `check` of ``custom-pypto``."""

@@ -1,0 +1,88 @@
+"""``custom-pypto new``: the files of a new plugin."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from custom_pypto_cli.columns import align
+from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli.terminal import show
+from custom_pypto_discovery import discovery, environment
+from custom_pypto_discovery.installed_plugin import normalize_name, op_family
+
+if TYPE_CHECKING:
+    from custom_pypto_build.scaffold.new_plugin import NewPlugin
+
+SUMMARY = "write a new plugin, which builds and passes its tests"
+DESCRIPTION = (
+    "Writes a plugin with one op into the new folder NAME, and says what is left to decide. The op "
+    "multiplies its tensors until you say what it computes."
+)
+EXIT_STATUS = "0 written, 1 it cannot be written as asked for"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name, the schema and what the plugin has."""
+    parser.add_argument(
+        "name", metavar="NAME", help="the folder, the distribution and the package: acme-square"
+    )
+    parser.add_argument(
+        "--schema",
+        metavar="TEXT",
+        help="the op as PyTorch writes it: 'square(Tensor x) -> Tensor' (default: an op called NAME"
+        " with one tensor)",
+    )
+    for option, text in (
+        ("--python", "the kernel is a Python function; nothing is compiled"),
+        ("--npu", "launch an aclnn kernel on NPUs, and an operator in graphs"),
+        ("--backward", "with a derivative"),
+        ("--in-place", "without --schema: an op that writes its first tensor"),
+    ):
+        parser.add_argument(option, action="store_true", help=text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the plugin; print its files and what is left to decide."""
+    from custom_pypto_build.scaffold import new_plugin, write_files
+
+    variant = new_plugin.Variant(options.python, options.npu, options.backward)
+    folder = Path(options.name)
+    try:
+        made = new_plugin.plan(options.name, options.schema, variant, is_in_place=options.in_place)
+        _check_free(made)
+        write_files.check(made)
+        written = write_files.write(made, folder)
+    except new_plugin.ScaffoldError as error:
+        raise CommandError(str(error)) from None
+    lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
+    lines += [f"  {line}" for line in align(list(write_files.decisions(made)))]
+    lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
+    lines += ["  pip install --no-build-isolation -e .", "  python -m pytest tests"]
+    show("\n".join(lines))
+    return 0
+
+
+def _check_free(made: NewPlugin) -> None:
+    """Check that nothing installed has one of the names.
+
+    Raises:
+        CommandError: something has.
+    """
+    for each in discovery.discover(environment.read()):
+        who = f"the installed plugin {each.name!r} ({each.distribution} {each.version})"
+        if op_family(made.schema.name) in each.families:
+            raise CommandError(
+                f"{who} has an op {op_family(made.schema.name)!r}, and a process can have one of a"
+                " name; put your own name before yours: acme_" + op_family(made.schema.name)
+            )
+        if made.name == each.name or made.distribution == normalize_name(each.distribution):
+            raise CommandError(f"{who} has that name; choose another NAME")
+    if find_spec(made.package) is not None:
+        raise CommandError(
+            f"there is a package {made.package!r} already, which yours would hide, or be hidden by;"
+            " choose another NAME"
+        )

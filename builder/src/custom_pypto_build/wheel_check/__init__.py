@@ -1,0 +1,1 @@
+"""What ``custom-pypto check`` looks at in the file of a wheel."""

@@ -1,0 +1,112 @@
+"""custom-pypto import: its options, what it prints, and its exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from custom_pypto_cli import main
+from custom_pypto_contract.__main__ import main as contract_main
+
+HEADER = (
+    "// this file was generated automatically\n"
+    "aclnnStatus aclnnTwistGetWorkspaceSize(aclTensor *xRef, int64_t k,"
+    " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+)
+
+
+@pytest.fixture
+def header(tmp_path: Path) -> Path:
+    path = tmp_path / "aclnn_twist.h"
+    path.write_text(HEADER, encoding="utf-8")
+    return path
+
+
+def test_writes_the_files_and_says_what_is_open(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = tmp_path / "more.h"
+    more.write_text(
+        HEADER.replace("Twist", "Turn").replace("int64_t k", "float k"), encoding="utf-8"
+    )
+    folder = tmp_path / "plugin"
+    arguments = ["--aclnn", str(header), "--aclnn", str(more), "--output", str(folder)]
+    assert main(["import", *arguments]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "ops            2",
+        "complete       1",
+        "need a person  1",
+        "  the schema   1",
+        "",
+        "more.h:2: turn: parameter 2, `float k`: a launch passes no such type",
+        "wrote "
+        + ", ".join(
+            f"{folder}/{name}"
+            for name in ("ops.toml", "npu.cpp", "pyproject.toml", "decisions.txt")
+        ),
+    ]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "decisions.txt",
+        "npu.cpp",
+        "ops.toml",
+        "pyproject.toml",
+    ]
+
+
+def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    header.write_text(HEADER.replace("generated", "written"), encoding="utf-8")
+    assert main(["import", "--aclnn", str(header), "--output", str(tmp_path / "plugin")]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("ops.toml has no complete op: `python -m custom_pypto_contract` and a")
+    refusal = contract_main([str(tmp_path / "plugin" / "ops.toml")])
+    assert refusal == "error: ops.toml: there is no op in it; begin one with [my_op]"
+
+
+def test_unsuitable_files_are_listed_and_the_others_are_imported(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty.h").touch()
+    folder = tmp_path / "plugin"
+    files = [str(tmp_path / "empty.h"), str(header), str(tmp_path / "missing.h")]
+    assert main(["import", "--aclnn", *files, "--output", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    skipped = [line for line in lines if line.startswith("skipped: ")]
+    assert [
+        f"{name}.h" in line for name, line in zip(("empty", "missing"), skipped, strict=True)
+    ] == [True] * 2
+    assert (folder / "decisions.txt").read_text(encoding="utf-8").splitlines() == skipped
+    assert contract_main([str(folder / "ops.toml")]) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name a file by --aclnn, --reg-op or --op-plugin"),
+        (["--aclnn", "missing.h"], "cannot read missing.h: No such file or directory"),
+        (["--reg-op", "aclnn_twist.h"], "aclnn_twist.h has no operator"),
+        (["--aclnn", "aclnn_twist.h", "--func", "f"], "--func is a function of the file"),
+        (["--op-plugin", "aclnn_twist.h"], "aclnn_twist.h is not YAML|has none of the lists"),
+    ],
+)
+def test_files_that_cannot_be_read_are_errors_without_a_traceback(
+    arguments: list[str],
+    message: str,
+    header: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(header.parent)
+    assert main(["import", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("custom-pypto import: ")
+    assert any(each in error for each in message.split("|"))
+    assert not (header.parent / "ops.toml").exists()
+
+
+def test_a_name_that_no_folder_can_have_is_an_error(
+    header: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", "--aclnn", str(header), "--output", "a" * 300]) == 2
+    assert "a: File name too long" in capsys.readouterr().err

@@ -1,0 +1,137 @@
+"""custom-pypto new: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from custom_pypto_cli import main
+from custom_pypto_discovery import discovery
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1) -> str:
+    """Return the error of ``custom-pypto new``, which writes nothing."""
+    before = sorted(Path().rglob("*"))
+    assert main(["new", *arguments]) == status
+    assert sorted(Path().rglob("*")) == before
+    return capsys.readouterr().err.removeprefix("custom-pypto new: ")
+
+
+def test_says_what_it_wrote_and_what_is_left(capsys):
+    schema = "rms(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor"
+    assert main(["new", "acme-rms", "--schema", schema]) == 0
+    assert capsys.readouterr().out == (
+        "wrote acme-rms:\n"
+        "  .gitignore\n"
+        "  README.md\n"
+        "  csrc/rms.cpp\n"
+        "  ops.toml\n"
+        "  pyproject.toml\n"
+        "  tests/test_conformance.py\n"
+        "\n"
+        "left to you:\n"
+        "  what it computes   x * x, element by element (definition in ops.toml, csrc/rms.cpp)\n"
+        "  not read yet       weight (Tensor?), eps (float)\n"
+        "  shapes and dtypes  those of x for every tensor (ops.toml)\n"
+        "  licence            none (pyproject.toml)\n"
+        "\n"
+        "next:\n"
+        "  cd acme-rms\n"
+        "  pip install --no-build-isolation -e .\n"
+        "  python -m pytest tests\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["acme-rms", "acme_rms"])
+def test_dashes_and_underscores_stand_where_they_belong(name):
+    assert main(["new", name, "--backward"]) == 0
+    project = Path(name, "pyproject.toml").read_text("utf-8")
+    assert 'name = "acme-rms"' in project
+    assert 'acme_rms = "acme_rms"' in project
+    assert Path(name, "src", "acme_rms", "__init__.py").is_file()
+    assert '[acme_rms]\nschema = "acme_rms(' in Path(name, "ops.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize("option", ["--python", "--npu", "--backward", "--in-place"])
+def test_a_plugin_has_at_most_seven_files(option):
+    assert main(["new", "acme-rms", option]) == 0
+    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 7
+
+
+def test_a_plugin_of_this_project_and_its_op_have_no_prefix():
+    assert main(["new", "custom-pypto-rms"]) == 0
+    project = Path("custom-pypto-rms", "pyproject.toml").read_text("utf-8")
+    assert '\nrms = "custom_pypto_rms"\n' in project
+    assert Path("custom-pypto-rms", "csrc", "rms.cpp").is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Acme RMS"], "got 'Acme RMS'; did you mean 'acme-rms'?"),
+        (["../acme"], "did you mean 'acme'?"),
+        (["class"], "'class' is a keyword of Python"),
+        (["json"], "there is a package 'json' already"),
+        (["rms", "--schema", "rms Tensor x"], "--schema 'rms Tensor x' must have the form"),
+        (["rms", "--schema", "rms(Tensr x) -> Tensor"], "did you mean 'Tensor'?"),
+        (["rms", "--schema", "rms(Generator g, Tensor x) -> Tensor"], "cannot cross torch's"),
+        (["rms", "--schema", "rms(Tensor x) -> int"], "it returns int, and outputs"),
+        (["rms", "--schema", "rms(Tensor x) -> ()"], "neither returns nor writes a tensor"),
+        (["rms", "--schema", "rms(Tensor? x) -> Tensor"], "a Tensor that is always given"),
+        (["rms", "--schema", "rms(Tensor torch) -> Tensor"], "could not name the module torch"),
+        (["rms", "--schema", "rms(Tensor x, str mode) -> Tensor"], "cannot pass by keyword"),
+        (["rms", "--schema", "rms(Tensor x, Device d) -> Tensor"], "`d` is a Device"),
+        (["rms", "--schema", "rms(Tensor x) -> Tensor", "--in-place"], "Tensor(a!) x"),
+        (["rms", "--in-place", "--backward"], "no derivative for an op that writes"),
+        (["rms", "--python", "--npu"], "choose one"),
+        (
+            ["rms", "--npu", "--schema", "rms(Tensor x, ScalarType t) -> Tensor"],
+            "no kernel of aclnn takes `t`, of type ScalarType",
+        ),
+        (
+            ["rms", "--backward", "--schema", "rms(Tensor x, Tensor[] y) -> Tensor"],
+            "a list of gradients",
+        ),
+        (
+            ["rms", "--backward", "--schema", "rms(*, Tensor x) -> Tensor"],
+            "a positional Tensor that is always given",
+        ),
+    ],
+    ids=lambda each: "-".join(each) if isinstance(each, list) else "",
+)
+def test_what_cannot_be_written_is_an_error_that_says_why(arguments, message, capsys):
+    assert message in refused(capsys, *arguments)
+
+
+def test_a_name_that_no_folder_can_have_is_an_error(capsys):
+    assert refused(capsys, "a" * 300).endswith("a: File name too long\n")
+
+
+def test_nothing_is_overwritten(capsys):
+    Path("acme-rms").mkdir()
+    assert refused(capsys, "acme-rms") == (
+        "acme-rms exists, and nothing is overwritten; choose another NAME\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("rms.out(Tensor x) -> Tensor", "has an op 'rms', and a process can have one of a name"),
+        ("other(Tensor x) -> Tensor", "has that name; choose another NAME"),
+    ],
+)
+def test_a_name_of_an_installed_plugin_is_refused(schema, message, monkeypatch, capsys):
+    installed = SimpleNamespace(
+        name="acme_rms", distribution="Acme.RMS", version="1.0", families=("rms",)
+    )
+    monkeypatch.setattr(discovery, "discover", lambda environment: (installed,))
+    error = refused(capsys, "acme-rms", "--schema", schema)
+    assert error.startswith("the installed plugin 'acme_rms' (Acme.RMS 1.0) has")
+    assert message in error

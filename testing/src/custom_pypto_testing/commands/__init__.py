@@ -1,0 +1,1 @@
+"""The commands `bench`, `replay`, `samples` and `verify` of ``custom-pypto``."""

@@ -1,0 +1,146 @@
+"""``custom-pypto bench``: how fast ops are, against their reference and the machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from custom_pypto_cli import child, names, records
+from custom_pypto_cli.commands import (
+    CommandError,
+    add_time_limit,
+    expect_loaded,
+    load_or_explain,
+    positive_seconds,
+)
+from custom_pypto_cli.terminal import show
+
+from custom_pypto_testing import bench_plot, progress
+
+SUMMARY = "time ops against their reference and the machine's peak"
+DESCRIPTION = (
+    "Times the samples of an op, or of each op of a plugin, on the CPU: against its reference, "
+    "torch.compile of that, and the peak of the machine by its flops and bytes. Each "
+    "sample runs in a process of its own, and its line is printed when it is done."
+)
+EXIT_STATUS = (
+    "0 timed, 1 a sample failed, or custom_pypto.core cannot be imported, 2 no such op or plugin"
+)
+
+_HEADINGS = ("ours", "spread", "reference", "compiled", "of peak", "call")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name, the samples, the time, and ``--json``."""
+    parser.add_argument("name", metavar="NAME", help="an op, a plugin or a distribution")
+    parser.add_argument(
+        "--sample", default="", metavar="TEXT", help="samples whose names contain TEXT"
+    )
+    parser.add_argument(
+        "--seconds",
+        type=positive_seconds,
+        default=1.0,
+        metavar="SECONDS",
+        help="how long each sample is timed (default: %(default)g)",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object for each sample")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="also draw the times into FILE; needs matplotlib"
+    )
+    add_time_limit(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Time the samples one after the other; 1 if one fails."""
+    limit = options.time_limit
+    if options.plot and (fault := bench_plot.find_fault(options.plot)):
+        raise CommandError(fault)
+    found = load_or_explain(find, options.name, time_limit=limit)
+    expect_loaded(found)
+    chosen = [each for each in found["samples"] if options.sample in each[2]]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(name for _, _, name in found["samples"])) or "none"
+        raise CommandError(f"no sample's name contains {options.sample!r}; there are: {known}")
+    if not options.json:
+        show(_row(_HEADINGS))
+    rows: list[dict[str, Any]] = []
+    slow: set[str] = set()
+    try:
+        for number, (plugin, op, sample) in enumerate(chosen):
+            with progress.shown(number, len(chosen), f"{op} {sample}"):
+                given = (plugin, op, sample, options.seconds)
+                outcome = child.call(measure, *given, op not in slow, time_limit=limit)
+                if outcome.timed_out and op not in slow:
+                    # The reference may take long to compile, as one with a loop over rows does.
+                    slow.add(op)
+                    outcome = child.call(measure, *given, False, time_limit=limit)
+            measured: Any = outcome.value
+            if not outcome.ok:
+                measured = {"op": op, "sample": sample, "problem": outcome.failure}
+            rows.append(measured)
+            if options.json:
+                print(json.dumps(measured))
+            else:
+                show(_line(measured))
+            # Whoever reads a pipe or a file has it now, whatever happens to the next one.
+            sys.stdout.flush()
+    finally:
+        timed = [each for each in rows if "times" in each]
+        if options.plot and timed:
+            _draw(options.plot, timed)
+    return 0 if len(timed) == len(rows) else 1
+
+
+def _draw(path: Path, timed: list[dict[str, Any]]) -> None:
+    try:
+        bench_plot.draw(path, timed)
+    except OSError as error:
+        raise CommandError(f"{path} was not drawn: {error}") from None
+
+
+def find(name: str) -> dict[str, Any]:
+    """Load the plugins, in a child; return the samples of what is called `name`."""
+    meant, ops = names.find_ops(name, records.load())
+    from custom_pypto_testing.measured_call import sample_names
+
+    return {**meant, "samples": [(*op, each) for op in ops for each in sample_names(*op)]}
+
+
+def measure(plugin: str, op: str, sample: str, seconds: float, compiles: bool) -> dict[str, Any]:
+    """Load the plugins, in a child; time one sample."""
+    records.load()
+    from custom_pypto_testing.measured_call import measure_call
+
+    return measure_call(plugin, op, sample, seconds, compiles=compiles)
+
+
+def _line(measured: dict[str, Any]) -> str:
+    name = f"{measured['op']} {measured['sample']}"
+    if "problem" in measured:
+        return f"{name}: problem: {measured['problem']}"
+    times = measured["times"]
+    low, ours, high = times["ours"]
+    others = (times[each][1] if each in times else None for each in ("reference", "compiled"))
+    peak = measured["at_peak"]
+    return _row(
+        (
+            _microseconds(ours),
+            f"{(high - low) / ours:.0%}",
+            *map(_microseconds, others),
+            "-" if peak is None else f"{peak / ours:.3f}",
+            name,
+        )
+    )
+
+
+def _row(cells: Sequence[str]) -> str:
+    *numbers, call = cells
+    return "  ".join([*(f"{each:>12}" for each in numbers), call])
+
+
+def _microseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e6:,.1f} us"

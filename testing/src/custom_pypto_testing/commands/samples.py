@@ -1,0 +1,86 @@
+"""``custom-pypto samples``: the calls that the conformance suite makes of an op."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from custom_pypto_cli import names, records
+from custom_pypto_cli.columns import align
+from custom_pypto_cli.commands import add_time_limit, expect_loaded, load_or_explain
+from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_discovery.printable import shorten
+
+SUMMARY = "show the calls that the conformance suite makes of an op"
+DESCRIPTION = (
+    "Shows the calls that the conformance suite makes of an op, or of each op of a plugin, on the "
+    "CPU: its samples, and random calls that ops.toml allows. The ops are not run."
+)
+EXIT_STATUS = (
+    "0 shown, 1 there are none, or custom_pypto.core cannot be imported, 2 no such op or plugin"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the name, what is drawn, and ``--json``."""
+    parser.add_argument("name", metavar="NAME", help="an op, a plugin or a distribution")
+    parser.add_argument(
+        "--count", type=_count, metavar="N", help="random calls (default: as many as the suite's)"
+    )
+    parser.add_argument(
+        "--seed", metavar="TEXT", help="seed of the random calls (default: the suite's)"
+    )
+    parser.add_argument("--json", action="store_true", help="print them as JSON")
+    add_time_limit(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the calls, one a line; 1 if an op has none."""
+    found = load_or_explain(
+        find, options.name, options.count, options.seed, time_limit=options.time_limit
+    )
+    expect_loaded(found)
+    if options.json:
+        show_json({"ops": [{**op, "calls": list(map(_plain, op["calls"]))} for op in found["ops"]]})
+    else:
+        show("\n\n".join("\n".join(_lines(op)) for op in found["ops"]))
+    return 1 if any(op["problem"] for op in found["ops"]) else 0
+
+
+def find(name: str, count: int | None, seed: str | None) -> dict[str, Any]:
+    """Load the plugins, in a child; return the calls of what is called `name`."""
+    meant, ops = names.find_ops(name, records.load())
+    return {**meant, "ops": [_calls(plugin, op, count, seed) for plugin, op in ops]}
+
+
+def _calls(plugin: str, op: str, count: int | None, seed: str | None) -> dict[str, Any]:
+    from custom_pypto_testing.suite_calls import suite_calls
+
+    calls: list[dict[str, Any]] = []
+    try:
+        calls.extend(suite_calls(plugin, op, count, seed))
+    except Exception as error:
+        # A plugin may give samples that raise anything.
+        problem = shorten(f"{type(error).__name__}: {error}")
+        return {"op": op, "calls": calls, "problem": problem}
+    return {"op": op, "calls": calls, "problem": "" if calls else "the suite has no call of it"}
+
+
+def _plain(call: dict[str, Any]) -> dict[str, Any]:
+    return {"name": call["name"], "arguments": call["arguments"]}
+
+
+def _lines(op: dict[str, Any]) -> Iterator[str]:
+    yield f"torch.ops.custom_pypto.{op['op']}"
+    rows = align([(each["name"], each["text"]) for each in op["calls"]])
+    yield from (f"  {row}" for row in rows)
+    if op["problem"]:
+        yield f"  problem: {op['problem']}"
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be 0 or more, got {text}")
+    return value

@@ -1,0 +1,384 @@
+"""The fuzzer: right ops pass, each fault is found, and each call can be repeated."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto.core.contracts.evaluation import Evaluation
+from custom_pypto_contract.contract import OpContract as Contract
+from custom_pypto_testing import checks
+from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
+from custom_pypto_testing.hostile import HUGE, HostileCall, hostile_call
+from custom_pypto_testing.judging import REASONS, Disagreement, Outcome
+from custom_pypto_testing.pasted import as_python
+from custom_pypto_testing.subject import Op
+from faulty_ops import registered
+from manifests import contract_of
+from torch import Tensor
+
+PLUS = """
+[plus]
+schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
+outputs.sum = { shape = "M N", dtype = "=x" }
+tensors.x = { shape = "M N", dtype = "float32 float64" }
+tensors.y = { shape = "N", dtype = "=x" }
+rules = [{ argument = "k", check = "k >= 1" }]
+"""
+COPY_TO = """
+[copy_to]
+schema = "copy_to(Tensor(a!) x, Tensor rows) -> ()"
+tensors.x = { shape = "N", dtype = "float32" }
+tensors.rows = { shape = "M", dtype = "int64", values = "0 .. N - 1" }
+"""
+FEW = Series(calls=600)
+
+
+def check_call(contract: Contract, *args: Any) -> None:
+    given = dict(zip((each.name for each in contract.arguments), args, strict=True))
+    for name, value in given.items():
+        if value is None:
+            raise RuntimeError(f"{contract.name}: argument '{name}' must be a tensor, got None")
+    Evaluation(contract, given).run_checks()
+
+
+def zeros_as(x: Tensor, dtype: torch.dtype) -> Tensor:
+    try:
+        # A huge tensor has one element in memory.
+        return x.new_zeros(x.shape, dtype=dtype)
+    except RuntimeError as error:
+        raise RuntimeError(f"plus: {error}") from error
+
+
+def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+    check_call(contract_of_plus, x, y, k)
+    return zeros_as(x, x.dtype)
+
+
+def copy_to(x: Tensor, rows: Tensor) -> None:
+    check_call(contract_of_copy_to, x, rows)
+
+
+contract_of_plus, contract_of_copy_to = contract_of(PLUS), contract_of(COPY_TO)
+
+
+def fuzzed(
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any] = plus,
+    contract: Contract = contract_of_plus,
+    series: Series = FEW,
+    time_limit: float = 60,
+) -> tuple[Tally, str]:
+    """What the fuzzer finds, and its report."""
+    with registered(contract.schema.text, kernel, fake=fake) as overload:
+        op = Op(contract.name, overload, None, (), contract=contract)
+        tally = fuzz(op, series, time_limit)
+        return tally, report(op, tally)
+
+
+def is_rare(k: object) -> bool:
+    """Whether it is a value that one of many calls has."""
+    return type(k) is int and k == 2**31 - 1
+
+
+def test_right_op_passes_and_its_calls_are_counted() -> None:
+    rows: dict[str, Any] = {}
+    with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
+        op = Op("plus", overload, None, (), contract=contract_of_plus)
+        checks.check_fuzzed(op, FEW, rows.__setitem__)
+    row = rows["fuzzed"]
+    assert (row["op"], row["calls"], row["disagreements"]) == ("plus", FEW.calls, 0)
+    assert row["accepted"] + row["refused"] == FEW.calls
+    assert min(row["accepted"], row["refused"], row["too large"]) > FEW.calls / 50
+
+
+def test_kernel_that_checks_nothing_is_found() -> None:
+    tally, text = fuzzed(lambda x, y, k=1: torch.zeros(x.shape, dtype=x.dtype))
+    assert len(tally.faults) > FEW.calls / 10
+    assert "the kernel accepts it: [" in text
+    assert "says \"plus: argument 'y' must " in text
+
+
+def test_fake_that_checks_nothing_is_found() -> None:
+    tally, text = fuzzed(plus, lambda x, y, k=1: torch.empty_like(x))
+    assert len(tally.faults) > FEW.calls / 10
+    assert "the kernel says \"plus: argument 'y' must " in text
+
+
+WRONG_OUTPUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "shape": lambda right: right.reshape(*right.shape, 1),
+    "dtype": lambda right: right.to(torch.float64),
+    "strides": lambda right: right.new_zeros(right.shape[::-1]).permute(1, 0),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_OUTPUTS)
+def test_fake_with_another_output_is_found(what: str) -> None:
+    tally, text = fuzzed(plus, lambda x, y, k=1: WRONG_OUTPUTS[what](plus(x, y, k)))
+    assert tally.faults
+    assert "the kernel accepts it: [" in text
+
+
+def test_fake_with_another_text_is_found() -> None:
+    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        try:
+            return plus(x, y, k)
+        except RuntimeError as error:
+            raise RuntimeError(str(error).replace("must be", "has to be")) from error
+
+    tally, text = fuzzed(plus, fake)
+    assert tally.faults
+    assert 'the fake on meta says "plus: argument' in text
+    assert any("; the fake says " in fault for _, fault in tally.faults), "FakeTensorMode"
+
+
+class OutOfLuckError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [
+        (RuntimeError("boom"), "RuntimeError: boom"),
+        (RuntimeError("minus: argument 'k'"), "RuntimeError: minus: argument 'k'"),
+        (MemoryError("plus: no memory"), "MemoryError: plus: no memory"),
+        (OutOfLuckError("plus: no luck"), "OutOfLuckError: plus: no luck"),
+    ],
+    ids=repr,
+)
+def test_error_that_is_none_of_the_op_is_found(error: Exception, found: str) -> None:
+    def refuse(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        if is_rare(k):
+            raise error
+        return plus(x, y, k)
+
+    # Kernel and fake agree.
+    tally, text = fuzzed(refuse, refuse)
+    assert tally.faults
+    assert f"no error of the op: the kernel raises {found}" in text
+
+
+def test_argument_that_is_written_before_a_refusal_is_found() -> None:
+    def kernel(x: Tensor, rows: Tensor) -> None:
+        check_call(contract_of_copy_to, x, rows)
+        wrong = ((rows < 0) | (rows >= len(x))).nonzero()
+        x[rows[: int(wrong[0])] if len(wrong) else rows] += 1
+        if len(wrong):
+            raise RuntimeError("copy_to: argument 'rows' must be rows of x")
+
+    tally, text = fuzzed(kernel, copy_to, contract_of_copy_to, Series(1000))
+    assert any("'x' is written before the kernel refuses" in fault for _, fault in tally.faults)
+    assert "'x' is written before the kernel refuses: it says \"copy_to: argument 'rows'" in text
+
+
+@pytest.mark.parametrize("values", ["int64", "float32"])
+def test_refusal_of_values_is_explained_for_lengths_and_indices_only(values: str) -> None:
+    contract = contract_of(PLUS.replace('"=x"', f'"{values}"'))
+
+    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        check_call(contract, x, y, k)
+        return zeros_as(x, getattr(torch, values))
+
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        made = fake(x, y, k)
+        if not y.is_meta and (y.abs() > 1e9).any():
+            raise RuntimeError("plus: argument 'y' must be small")
+        return made
+
+    tally, text = fuzzed(kernel, fake, contract)
+    assert (tally.counts["values"] > 0, not tally.faults) == (values == "int64",) * 2, text
+
+
+ENDS = {
+    "ends by SIGABRT": os.abort,
+    "ends by SIGKILL": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    "ends with status 0": lambda: os._exit(0),
+    "ends with status 3": lambda: os._exit(3),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_call_that_ends_the_process_is_named_and_the_next_one_is_run(how: str) -> None:
+    first = Series(calls=250)
+
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        if is_rare(k):
+            os.write(2, b"last words\n")
+            ENDS[how]()
+        return plus(x, y, k)
+
+    tally, text = fuzzed(kernel, series=first)
+    numbers = [number for number, _ in tally.faults]
+    assert 1 < len(numbers) < 5, "more calls are run after the first that ends the process"
+    assert tally.counts["run"] == first.calls
+    assert {fault for _, fault in tally.faults} == {f"the process {how}: last words"}
+    assert f"--custom-pypto-fuzz=1,0,{numbers[0]};" in text
+    assert "    k=2147483647,\n)" in text
+    assert fuzzed(kernel, series=Series(1, 0, numbers[-1]))[0].faults == [tally.faults[-1]]
+
+
+def test_a_long_output_is_cut_in_its_middle() -> None:
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        os.write(2, b"first words\n" + b"x" * 10_000 + b"\nlast words\n")
+        os._exit(3)
+
+    tally, _ = fuzzed(kernel)
+    text = tally.faults[0][1]
+    assert text.startswith("the process ends with status 3: first words\nxxx")
+    assert text.endswith("xxx\nlast words")
+    assert len(text) < 7000
+
+
+def test_call_that_ends_every_process_does_not_go_on_for_ever() -> None:
+    tally, _ = fuzzed(lambda x, y, k=1: os._exit(1))
+    assert len(tally.faults) == 5
+
+
+def test_call_that_takes_too_long_is_found() -> None:
+    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
+        time.sleep(60 * is_rare(k))
+        return plus(x, y, k)
+
+    tally, text = fuzzed(kernel, series=Series(calls=100), time_limit=2)
+    assert "is still in this call after 2 seconds" in text
+    assert tally.counts["run"] == 100
+
+
+def test_page_lists_the_reasons() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
+    table = page.partition("\n| reason |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE) == [each.name for each in REASONS]
+
+
+def calls(count: int, seed: int = 0) -> list[Any]:
+    with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
+        return [hostile_call(overload, contract_of_plus, seed, each) for each in range(count)]
+
+
+def test_every_change_and_size_is_drawn() -> None:
+    drawn = calls(3000)
+    kinds = {change.split(" of ")[0] for each in drawn for change in each.changes}
+    assert kinds == {
+        *("valid", "drafted", "huge", "scalar", "presence", "dtype", "transposed", "strided"),
+        *("sliced", "expanded", "resized", "empty", "ndim", "conjugate", "negative", "inference"),
+        *("gradient", "device", "shared", "values"),
+    }
+    sizes = {size for each in drawn for t in each.call.tensors.values() for size in t.shape}
+    assert {0, 1, *HUGE} <= sizes
+    assert {len(each.changes) for each in drawn} == {1, 2, 3}
+    numbers = {each.call.kwargs["k"] for each in drawn}
+    assert {0, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**63, -(2**63)} <= numbers
+
+
+IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
+    "transposed": lambda x, y: x.ndim <= 2,
+    "strided": lambda x, y: x.ndim <= 2,
+    "sliced": lambda x, y: x.numel() < x.untyped_storage().nbytes() // x.element_size(),
+    "expanded": lambda x, y: 0 in x.stride() or 1 in x.shape,
+    "resized": lambda x, y: x.is_contiguous(),
+    "empty": lambda x, y: x.numel() == 0,
+    "conjugate": lambda x, y: x.is_conj(),
+    "negative": lambda x, y: x.is_neg(),
+    "inference": lambda x, y: x.is_inference(),
+    "gradient": lambda x, y: x.requires_grad,
+    "device": lambda x, y: x.is_meta,
+    "shared": lambda x, y: x.untyped_storage().data_ptr() == y.untyped_storage().data_ptr(),
+}
+
+
+@pytest.mark.parametrize("change", IS_CHANGED)
+def test_change_of_a_right_call_is_what_its_name_says(change: str) -> None:
+    for argument, other in ("xy", "yx"):
+        changes = ("valid", f"{change} of {argument}")
+        drawn = [each.call.kwargs for each in calls(3000) if each.changes == changes]
+        assert drawn
+        assert all(IS_CHANGED[change](given[argument], given[other]) for given in drawn)
+
+
+@pytest.mark.parametrize("bit", ["negative", "conjugate"])
+def test_torch_s_copy_of_either_view_explains_a_refusal(bit: str) -> None:
+    [reason] = [each for each in REASONS if each.name == "torch's copy"]
+    kernel = Outcome(None, RuntimeError('"copy_cpu" not implemented for such a dtype'))
+    for changes, is_explained in ((("valid", f"{bit} of x"), True), (("valid",), False)):
+        hostile = HostileCall(calls(1)[0].call, changes)
+        disagreement = Disagreement(contract_of_plus, hostile, kernel, Outcome([], None))
+        assert reason.explains(disagreement) == is_explained
+
+
+def described(given: dict[str, Any]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            found[name] = repr(value)
+            continue
+        few = 0 < value.untyped_storage().nbytes() <= 512 and not value.is_meta
+        found[name] = (
+            *(value.shape, value.stride(), value.storage_offset(), value.dtype, value.device),
+            *(value.is_neg(), value.is_conj(), value.is_inference(), value.requires_grad),
+            value.is_leaf,
+            str(value.flatten().tolist()) if few and 0 < value.numel() < 1000 else None,
+        )
+    return found
+
+
+def test_a_call_is_the_same_each_time_and_as_python() -> None:
+    for one, other, different in zip(calls(400), calls(400), calls(400, seed=1), strict=True):
+        assert described(one.call.kwargs) == described(other.call.kwargs)
+        text = as_python(one.call)
+        assert text != as_python(different.call)
+        code = text.replace("torch.ops.custom_pypto_testing_ops.plus.default(", "given = dict(")
+        names: dict[str, Any] = {}
+        exec(code, names)
+        assert described(names["given"]) == described(one.call.kwargs), text
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "1,-1", "1,2,3,4", "many"])
+def test_wrong_series_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"CALLS|invalid literal"):
+        Series.parse(text)
+
+
+def test_series_is_read() -> None:
+    assert Series.parse("7") == Series(7, 0, 0)
+    assert Series.parse("7,2,30") == Series(7, 2, 30)
+
+
+SUITE = """\
+import custom_pypto_testing
+from custom_pypto_testing.subject import Op, Subject
+from test_fuzzing import contract_of_plus, plus
+from faulty_ops import registered
+
+context = registered(contract_of_plus.schema.text, plus, fake=plus)
+overload = context.__enter__()
+
+class TestPlus(custom_pypto_testing.Conformance):
+    @classmethod
+    def subject(cls):
+        return Subject({"plus": overload}, {}, {}, {"plus": contract_of_plus})
+"""
+
+
+def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
+    (tmp_path / "test_plus.py").write_text(SUITE, encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-k", "fuzzed", "--custom-pypto-fuzz=30,5"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    names, numbers = done.stdout.partition("fuzzed calls")[2].splitlines()[1:3]
+    assert names.split()[:4] == ["op", "calls", "accepted", "refused"]
+    assert numbers.split()[:2] == ["plus", "30"]
