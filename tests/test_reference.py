@@ -52,8 +52,8 @@ def ops() -> set[str]:
 
 
 def public_names(package: str) -> list[str]:
-    """The names in __all__ of a package of core."""
-    file = ROOT / "core" / "src" / package.replace(".", "/") / "__init__.py"
+    """The names in __all__ of a package."""
+    [file] = ROOT.glob(f"*/src/{package.replace('.', '/')}/__init__.py")
     [names] = re.findall(r"^__all__ = (\[.*?\])", file.read_text(encoding="utf-8"), re.M | re.S)
     return list(ast.literal_eval(names))
 

@@ -15,8 +15,8 @@ from custom_pypto import core
 from custom_pypto.core.recorded_call import encode
 from custom_pypto_cli import child, main
 from custom_pypto_cli.child import Outcome
-from custom_pypto_cli.commands import replay
 from custom_pypto_plugin import Reference
+from custom_pypto_testing.commands import replay
 from custom_pypto_testing.replayed_call import replay_calls
 
 SCHEMA = "custom_pypto::add_custom(Tensor self, Tensor other) -> Tensor"

@@ -12,7 +12,7 @@ import pytest
 from custom_pypto import core
 from custom_pypto_cli import child, main, records
 from custom_pypto_cli.child import Outcome
-from custom_pypto_cli.commands import verify
+from custom_pypto_testing.commands import verify
 from custom_pypto_testing.subject import Subject
 from custom_pypto_testing.verification import in_child
 from custom_pypto_testing.verification.results import check_results

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from custom_pypto_cli import child, distribution, main
 from custom_pypto_cli.child import Outcome
-from custom_pypto_cli.commands import verify
 from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import privacy
 from custom_pypto_testing.verification.checks import OF_OPS, checks_on
 

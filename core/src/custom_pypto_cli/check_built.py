@@ -17,10 +17,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli import child, records
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+
+from custom_pypto_cli import child, records
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
