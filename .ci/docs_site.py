@@ -103,6 +103,8 @@ def stage(source: str, url: str) -> None:
             shutil.copyfile(image, copy)
     shutil.copyfile(ROOT / ".ci" / "docs_site.css", PAGES / "docs_site.css")
     text = (ROOT / ".ci" / "docs_site.toml").read_text(encoding="utf-8")
+    sources = sorted(map(str, (*ROOT.glob("*/src"), *ROOT.glob("integrations/*/src"))))
+    text = text.replace("PATHS", json.dumps(sources))
     if url:
         text = text.replace("[project]\n", f"[project]\nsite_url = {json.dumps(url)}\n")
     (BUILD / "zensical.toml").write_text(f"{text}\n{_navigation()}", encoding="utf-8")
