@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("benchmarks", "builder", "core", "integrations", "plugins", "simulator", "tests")
+FOLDERS = (
+    "benchmarks",
+    "blocks",
+    "builder",
+    "core",
+    "integrations",
+    "plugins",
+    "simulator",
+    "tests",
+)
 SUFFIXES = {".cpp", ".h"}
 GENERATED = {"build", "dist"}
 

@@ -24,7 +24,9 @@ else:
 
 ROOT = Path(__file__).resolve().parents[1]
 # Plugins are built with these, so they are installed before.
-BUILD_REQUIREMENTS = ("custom-pypto-contract", "custom-pypto-build", "custom-pypto-core")
+BUILD_REQUIREMENTS = tuple(
+    f"custom-pypto-{name}" for name in ("contract", "build", "core", "blocks")
+)
 _INSTALL = ("install", "--quiet", "--no-index", "--find-links")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from examples.errors import ExampleError
 
 DISTRIBUTIONS = Path(__file__).resolve().parents[1] / ".ci" / "distributions.py"
-_BASE = ("contract", "builder", "core")
+_BASE = ("contract", "builder", "core", "blocks")
 _ATTENTION = ("plugins/lightning_indexer", "plugins/sparse_attention")
 OPS = (*_BASE, "plugins/add_custom", *_ATTENTION)
 """The folders of the distributions that decoding needs, and of the smallest op."""
@@ -44,7 +44,7 @@ def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     Raises ExampleError when something fails.
     """
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "plugins/*"))
+    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "blocks", "plugins/*"))
     for name in _names(*OPS[2:]):
         _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
         yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()

@@ -13,7 +13,7 @@ import pytest
 from repository import copy_sources
 from scratch import Scratch, create, lend
 
-SOURCES = distributions.find(("contract", "builder", "core", "testing", "plugins/*"))
+SOURCES = distributions.find(("contract", "builder", "core", "blocks", "testing", "plugins/*"))
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +66,7 @@ def with_plugin(new_environment: Callable[..., Scratch]) -> Callable[..., Scratc
     """Build the plugin in the folder `source` in a new environment, and install it there."""
 
     def make(source: Path, variables: Mapping[str, str] | None = None) -> Scratch:
-        made = new_environment("custom_pypto_build")
+        made = new_environment(*(f"custom_pypto_{name}" for name in ("build", "blocks", "testing")))
         made.install(made.build_wheel(source, made.root.with_name("wheels"), variables))
         return made
 

@@ -20,7 +20,7 @@ PIP = '#!/bin/sh\nexec "{python}" -m pip "$@"\n'
 def test_its_commands_make_a_wheel_that_works_alone(
     tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
 ) -> None:
-    environment = new_environment("custom_pypto_build")
+    environment = new_environment("custom_pypto_build", "custom_pypto_testing")
     pip = environment.root / "bin" / "pip"
     pip.write_text(PIP.format(python=environment.python))
     pip.chmod(0o755)

@@ -1,5 +1,5 @@
 // The loop of each instruction set: dot products of int8 where it has them, else of int16.
-#include <custom_pypto/cpu/int8_tile.h>
+#include <custom_pypto_blocks/cpu/int8_tile.h>
 
 #include "chains.h"
 #include "units.h"

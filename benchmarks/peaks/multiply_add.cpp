@@ -1,6 +1,6 @@
 // The loop of each instruction set: dot products of bf16 pairs where it has them, else fused
 // multiply-adds of fp32.
-#include <custom_pypto/cpu/unroll.h>
+#include <custom_pypto_blocks/cpu/unroll.h>
 
 #include "chains.h"
 #include "units.h"

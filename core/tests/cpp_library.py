@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import custom_pypto.core as core
+import custom_pypto_blocks
 import pytest
 import torch
 from custom_pypto.core.namespace import forget
@@ -18,7 +19,8 @@ from custom_pypto_build import ops_header
 from custom_pypto_contract import ops_file
 
 SOURCES = Path(__file__).parent / "cpp"
-INCLUDE = Path(__file__).parents[1] / "src" / "custom_pypto" / "core" / "include"
+INCLUDE = Path(core.__file__).parent / "include"
+BLOCKS = Path(custom_pypto_blocks.__file__).parent / "include"
 TORCH = Path(torch.__file__).parent
 HIDDEN = ("-fvisibility=hidden", "-fvisibility-inlines-hidden")
 
@@ -30,6 +32,7 @@ def compile_command(*arguments: str | Path) -> list[str]:
         *("-std=c++17", "-O0", "-fPIC", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
         "-DTORCH_TARGET_VERSION=0x020a000000000000",
         f"-I{INCLUDE}",
+        f"-I{BLOCKS}",
         *("-isystem", str(TORCH / "include")),
         *map(str, arguments),
     ]
@@ -58,14 +61,14 @@ def write_header(contract: Path, folder: Path) -> Path:
     return folder
 
 
-def build(name: str, library: Path, *flags: str) -> Path:
-    """Compile ``cpp/<name>.cpp`` with the header of ``cpp/<name>.toml``, if there is one."""
-    contract = SOURCES / f"{name}.toml"
+def build(name: str, library: Path, *flags: str, sources: Path = SOURCES) -> Path:
+    """Compile ``<name>.cpp`` with the header of ``<name>.toml``, if there is one."""
+    contract = sources / f"{name}.toml"
     if contract.exists():
         generated = library.with_suffix("")
         generated.mkdir(parents=True)
         flags = (*flags, f"-I{write_header(contract, generated)}")
-    return compile_library(SOURCES / f"{name}.cpp", library, *flags)
+    return compile_library(sources / f"{name}.cpp", library, *flags)
 
 
 def compile_library(source: Path, library: Path, *flags: str) -> Path:
@@ -105,9 +108,12 @@ class Library:
         return run(["nm", "-DC", which, str(self.path)]).splitlines()
 
 
-def registered(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[Library]:
+def registered(
+    tmp_path_factory: pytest.TempPathFactory, name: str, sources: Path = SOURCES
+) -> Iterator[Library]:
     """Compile a plugin, check its symbols and register it; drop it at the end."""
-    library = Library(build(name, tmp_path_factory.mktemp(name) / f"{name}.so", *HIDDEN))
+    file = tmp_path_factory.mktemp(name) / f"{name}.so"
+    library = Library(build(name, file, *HIDDEN, sources=sources))
     check_symbols(library)
     assert library.register() == (0, "")
     yield library

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from cpp_library import (
+    BLOCKS,
     INCLUDE,
     SOURCES,
     Library,
@@ -20,9 +21,10 @@ from custom_pypto_contract import abi
 
 # Those for one instruction set are tested by compiling for it.
 HEADERS = sorted(
-    str(path.relative_to(INCLUDE / "custom_pypto"))
-    for folder in ("", "npu")
-    for path in (INCLUDE / "custom_pypto" / folder).glob("*.h")
+    str(path.relative_to(include))
+    for include in (INCLUDE, BLOCKS)
+    for folder in ("*", "*/npu")
+    for path in include.glob(f"{folder}/*.h")
 )
 # Names of the standard library whose header has another name.
 STANDARD = {
@@ -54,15 +56,15 @@ NAMES = {name: header for header, names in STANDARD.items() for name in names.sp
 @pytest.mark.parametrize("order", [HEADERS, HEADERS[::-1]], ids=["forwards", "backwards"])
 def test_headers_compile_in_any_order_and_twice(tmp_path: Path, order: list[str]) -> None:
     """Each header includes those of ours that it needs; torch's are tested below."""
-    assert {"plugin.h", "npu/launch.h"} <= set(HEADERS)
+    assert {"custom_pypto/plugin.h", "custom_pypto_blocks/npu/tensor_ops.h"} <= set(HEADERS)
     source = tmp_path / "headers.cpp"
-    source.write_text("".join(f"#include <custom_pypto/{header}>\n" for header in 2 * order))
+    source.write_text("".join(f"#include <{header}>\n" for header in 2 * order))
     run(compile_command("-fsyntax-only", source))
 
 
 @pytest.mark.parametrize("header", HEADERS)
 def test_header_includes_what_it_names_of_torch_and_the_standard_library(header: str) -> None:
-    text = (INCLUDE / "custom_pypto" / header).read_text()
+    text = text_of(header)
     included = set(re.findall(r"#include <(.*)>", text))
     code = re.sub(r"//.*", "", text)
     used = set(re.findall(r"\bstd::(\w+)", code))
@@ -76,15 +78,18 @@ def test_header_includes_what_it_names_of_torch_and_the_standard_library(header:
 KNOWN = {*STANDARD, "array", "atomic", "ostream", "string_view", "vector"}
 
 
+def text_of(header: str) -> str:
+    return (INCLUDE if header.startswith("custom_pypto/") else BLOCKS).joinpath(header).read_text()
+
+
 def all_included(header: str) -> set[str]:
     """Return what a header includes, and what is included by those of ours."""
     found: set[str] = set()
-    left = [f"custom_pypto/{header}"]
+    left = [header]
     while left:
-        text = (INCLUDE / left.pop()).read_text()
-        new = set(re.findall(r"#include <(.*)>", text)) - found
+        new = set(re.findall(r"#include <(.*)>", text_of(left.pop()))) - found
         found |= new
-        left += [each for each in new if each.startswith("custom_pypto/")]
+        left += [each for each in new if each.startswith("custom_pypto")]
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-import custom_pypto.core
+import custom_pypto_blocks
 import pytest
 import torch
 from cpp_constant import cpp_constant, cpp_constants
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from conftest import Op
 
-CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
+CPU = Path(custom_pypto_blocks.__file__).parent / "include" / "custom_pypto_blocks" / "cpu"
 FEW_ROWS = cpp_constant(CPU, "kFewInt8Rows")
 MORE_ROWS = cpp_constants(CPU, "kMoreRows")[2]
 DEEPEST_STEP = 8  # numbers along K, of a matrix product

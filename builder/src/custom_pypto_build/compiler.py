@@ -56,6 +56,7 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     """The flags of every source of `plugin`, before its own and the environment's."""
     major, minor = abi.TORCH_TARGET
     core = core_include()
+    packages = {name: package_include(name) for name in plugin.include_packages}
     return [
         "-std=c++17",
         "-O2",
@@ -71,7 +72,9 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",
         f"-ffile-prefix-map={core}=custom_pypto",
+        *(f"-ffile-prefix-map={folder}={name}" for name, folder in packages.items()),
         *(f"-I{folder}" for folder in plugin.include_dirs),
+        *(flag for folder in packages.values() for flag in ("-isystem", str(folder))),
         "-isystem",
         str(core),
         "-isystem",
@@ -121,15 +124,28 @@ def core_include() -> Path:
     Raises:
         BuildError: they are not there.
     """
-    package = installed.find_package("custom_pypto")
-    folder = None if package is None else package / "core" / "include"
-    if folder is None or not folder.is_dir():
-        raise installed.not_found(
-            "core's C++ headers",
-            f"{folder or f'the package custom_pypto of {sys.executable}'}",
-            "Install custom-pypto-core",
-        )
-    return folder
+    return _include(
+        "custom_pypto", "core/include", "core's C++ headers", "Install custom-pypto-core"
+    )
+
+
+def package_include(package: str) -> Path:
+    """The folder of C++ headers that an installed package has.
+
+    Raises:
+        BuildError: they are not there.
+    """
+    remedy = "Name the wheel that has it in requires of [build-system], and install it"
+    return _include(package, "include", f"the C++ headers of the package {package}", remedy)
+
+
+def _include(package: str, folder: str, what: str, remedy: str) -> Path:
+    found = installed.find_package(package)
+    include = None if found is None else found / folder
+    if include is None or not include.is_dir():
+        place = f"{include or f'the package {package} of {sys.executable}'}"
+        raise installed.not_found(what, place, remedy)
+    return include
 
 
 def _command(environment: Mapping[str, str]) -> tuple[str, ...]:

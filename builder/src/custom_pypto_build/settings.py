@@ -24,6 +24,7 @@ PER_FILE = dict.fromkeys(("files", "machines", "cxx-flags"), _STRINGS)
 KEYS = {
     "sources": _STRINGS,
     "include-dirs": _STRINGS,
+    "include-packages": _STRINGS,
     "cxx-flags": _STRINGS,
     "opp": tables.filled_text,
     "requires-ops": _STRINGS,
@@ -94,6 +95,7 @@ class Settings:
     isa_sources: tuple[Source, ...]
     ascendc_sources: tuple[str, ...]
     include_dirs: tuple[str, ...]
+    include_packages: tuple[str, ...]
     flags: tuple[str, ...]
     opp: str | None
     requires_ops: tuple[str, ...]
@@ -147,6 +149,7 @@ def read_settings(root: Path) -> Settings:
         isa_sources=isa_sources,
         ascendc_sources=ascendc_sources,
         include_dirs=_include_dirs(root, table),
+        include_packages=tuple(table.get("include-packages", ())),
         flags=_flags(TABLE, table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),

@@ -2,7 +2,7 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/direct_launch.h>
 #include <custom_pypto/npu/kernel_choice.h>
-#include <custom_pypto/paging.h>
+#include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,7 +2,7 @@
 #include "problem.h"
 
 #include <custom_pypto/dtype.h>
-#include <custom_pypto/paging.h>
+#include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>
 #include <limits>

@@ -5,8 +5,8 @@
 #include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/paging.h>
 #include <custom_pypto/read_floats.h>
+#include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,13 +2,13 @@
 // exact; everything else is in fp32, rounded where README.md says so.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
-#include <custom_pypto/norms.h>
-#include <custom_pypto/paged_cache.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/projection.h>
 #include <custom_pypto/read_floats.h>
-#include <custom_pypto/rope.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/norms.h>
+#include <custom_pypto_blocks/paged_cache.h>
+#include <custom_pypto_blocks/projection.h>
+#include <custom_pypto_blocks/rope.h>
 
 #include <algorithm>
 #include <cmath>

@@ -3,9 +3,9 @@
 
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
-#include <custom_pypto/norms.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/read_floats.h>
+#include <custom_pypto_blocks/norms.h>
 
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // The prologs on the CPU.
 #pragma once
 
-#include <custom_pypto/paged_cache.h>
-#include <custom_pypto/rope.h>
+#include <custom_pypto_blocks/paged_cache.h>
+#include <custom_pypto_blocks/rope.h>
 
 #include <vector>
 

@@ -1,8 +1,8 @@
 // Which keys each query token attends to: those of sparse_indices that exist and that it sees.
 #pragma once
 
-#include <custom_pypto/paged_cache.h>
-#include <custom_pypto/paging.h>
+#include <custom_pypto_blocks/paged_cache.h>
+#include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>
 #include <optional>

@@ -2,7 +2,7 @@
 // the products with them.
 #pragma once
 
-#include <custom_pypto/projection.h>
+#include <custom_pypto_blocks/projection.h>
 
 #include <array>
 #include <utility>

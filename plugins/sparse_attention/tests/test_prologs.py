@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import custom_pypto.core
+import custom_pypto.core  # noqa: F401
+import custom_pypto_blocks
 import pytest
 import torch
 from cpp_constant import cpp_constants
@@ -20,7 +21,7 @@ Op = Callable[..., Any]
 mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
 indexer_prolog = torch.ops.custom_pypto.npu_indexer_prolog
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
-CPU = Path(custom_pypto.core.__file__).parent / "include" / "custom_pypto" / "cpu"
+CPU = Path(custom_pypto_blocks.__file__).parent / "include" / "custom_pypto_blocks" / "cpu"
 BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
 """The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
 MOST_ROWS = [rows for _, _, rows in BLOCKS]

@@ -1,7 +1,7 @@
 // Matrix products, called as the ops call them.
 #pragma once
 
-#include <custom_pypto/cpu/matmul_task.h>
+#include <custom_pypto_blocks/cpu/matmul_task.h>
 
 #include <algorithm>
 

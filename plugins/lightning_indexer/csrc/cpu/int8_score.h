@@ -11,7 +11,7 @@
 // upper half of the sums to the lower one, and so on.
 #pragma once
 
-#include <custom_pypto/cpu/int8_tile.h>
+#include <custom_pypto_blocks/cpu/int8_tile.h>
 
 #include "integer_vectors.h"
 #include "kernels.h"

@@ -1,7 +1,7 @@
 // Vectors of 32-bit integers as wide as the vectors of floats, and shuffles of their lanes.
 #pragma once
 
-#include <custom_pypto/cpu/unroll.h>
+#include <custom_pypto_blocks/cpu/unroll.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

@@ -1,7 +1,7 @@
 // Rows of numbers: widened to fp32, or packed as vector lanes. And the size of a tile.
 #pragma once
 
-#include <custom_pypto/cpu/widen.h>
+#include <custom_pypto_blocks/cpu/widen.h>
 
 #include "kernels.h"
 

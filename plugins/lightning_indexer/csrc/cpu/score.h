@@ -8,7 +8,7 @@
 // head's weight, or the key's score.
 #pragma once
 
-#include <custom_pypto/cpu/tile.h>
+#include <custom_pypto_blocks/cpu/tile.h>
 
 #include "e4m3.h"
 #include "kernels.h"

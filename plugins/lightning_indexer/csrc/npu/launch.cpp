@@ -3,7 +3,7 @@
 
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
-#include <custom_pypto/npu/tensor_ops.h>
+#include <custom_pypto_blocks/npu/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <limits>

@@ -12,9 +12,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import check_limits, supports
 from custom_pypto.core.ge_operators import is_registered
+from custom_pypto_blocks import ge_steps as steps
 from torchair import ge
 from torchair.ge import attr
 

@@ -1,7 +1,7 @@
 // The table of kernels of one instruction set.
 #include "kernels.h"
 
-#include <custom_pypto/cpu/matmul.h>
+#include <custom_pypto_blocks/cpu/matmul.h>
 
 #include "rows.h"
 

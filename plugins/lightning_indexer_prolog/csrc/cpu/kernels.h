@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/cpu/kernels.h>
-#include <custom_pypto/cpu/matmul_task.h>
+#include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 
 namespace custom_pypto_lightning_indexer_prolog {

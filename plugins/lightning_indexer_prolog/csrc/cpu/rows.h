@@ -1,7 +1,7 @@
 // Rows of queries and keys: from sums to rotated numbers, and from numbers to int8.
 #pragma once
 
-#include <custom_pypto/cpu/widen.h>
+#include <custom_pypto_blocks/cpu/widen.h>
 
 #include "kernels.h"
 

@@ -3,9 +3,9 @@
 
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
-#include <custom_pypto/npu/prolog_steps.h>
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto/npu/tensor_ops.h>
+#include <custom_pypto_blocks/npu/prolog_steps.h>
+#include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include <cmath>
 #include <limits>

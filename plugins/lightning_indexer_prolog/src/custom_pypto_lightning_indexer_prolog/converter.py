@@ -13,9 +13,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import supports
 from custom_pypto.core.ge_operators import is_registered
+from custom_pypto_blocks import ge_steps as steps
 from torchair import ge
 from torchair.ge import attr
 

@@ -12,8 +12,8 @@
 // larger than kPlainOutput, the rounding errors (residuals) of the weights are multiplied too.
 #pragma once
 
-#include <custom_pypto/cpu/exp2.h>
-#include <custom_pypto/cpu/operands.h>
+#include <custom_pypto_blocks/cpu/exp2.h>
+#include <custom_pypto_blocks/cpu/operands.h>
 
 #include "kernels.h"
 #include "key_prefetcher.h"

@@ -3,7 +3,7 @@
 
 #include <custom_pypto/cpu/element.h>
 #include <custom_pypto/cpu/kernels.h>
-#include <custom_pypto/cpu/matmul_task.h>
+#include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 
 namespace custom_pypto_sparse_attention {

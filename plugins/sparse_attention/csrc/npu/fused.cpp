@@ -1,6 +1,6 @@
 // npu_sparse_attention_pto on NPUs: one fused kernel, or the ops that it is composed of.
 #include <custom_pypto/npu/launch.h>
-#include <custom_pypto/npu/tensor_ops.h>
+#include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include <variant>
 #include <vector>

@@ -2,8 +2,8 @@
 #include "npu/weights.h"
 
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto/npu/tensor_ops.h>
 #include <custom_pypto/npu/torch_npu.h>
+#include <custom_pypto_blocks/npu/tensor_ops.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 
 #include <vector>

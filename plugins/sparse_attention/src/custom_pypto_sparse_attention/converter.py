@@ -25,9 +25,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from custom_pypto.core import ge_steps as steps
 from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
+from custom_pypto_blocks import ge_steps as steps
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
 from torchair.ge import attr

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from custom_pypto.core.ge_steps import as_float32, as_int32, reshape, size, transpose
+from custom_pypto_blocks.ge_steps import as_float32, as_int32, reshape, size, transpose
 from torchair import ge
 from torchair.ge import attr
 

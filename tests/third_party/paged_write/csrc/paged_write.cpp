@@ -1,7 +1,7 @@
 // The CPU kernels of paged_write and paged_write_int8, and their registration.
 #include <custom_pypto/dtype.h>
-#include <custom_pypto/paged_cache.h>
 #include <custom_pypto/parallel.h>
+#include <custom_pypto_blocks/paged_cache.h>
 
 #include <algorithm>
 #include <cmath>

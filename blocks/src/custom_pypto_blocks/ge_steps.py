@@ -10,10 +10,9 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core.contracts import bind_arguments
 from torchair import ge
 from torchair.ge import attr
-
-from .contracts import bind_arguments
 
 if TYPE_CHECKING:
     from torchair.ge import Tensor

@@ -3,7 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/npu/tensor_ops.h>
+#include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include <cstdint>
 #include <optional>

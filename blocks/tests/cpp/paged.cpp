@@ -1,6 +1,6 @@
 // A write into a paged cache, as serving engines call it.
-#include <custom_pypto/paged_cache.h>
 #include <custom_pypto/plugin.h>
+#include <custom_pypto_blocks/paged_cache.h>
 
 #include <cstring>
 

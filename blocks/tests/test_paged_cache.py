@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ ROWS = torch.arange(1.0, 13.0).view(3, 2, 2)
 
 @pytest.fixture(scope="module", autouse=True)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    yield from registered(tmp_path_factory, "paged")
+    yield from registered(tmp_path_factory, "paged", Path(__file__).parent / "cpp")
 
 
 def strided_heads() -> torch.Tensor:

@@ -3,8 +3,8 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/paging.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/paging.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>

@@ -1,0 +1,1 @@
+"""C++ headers in the folder ``include``, and `ge_steps`, which converters of torchair share."""
