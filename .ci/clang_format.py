@@ -8,16 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (
-    "benchmarks",
-    "blocks",
-    "builder",
-    "core",
-    "integrations",
-    "plugins",
-    "simulator",
-    "tests",
-)
+FOLDERS = "benchmarks blocks builder core integrations plugins simulator tests".split()
 SUFFIXES = {".cpp", ".h"}
 GENERATED = {"build", "dist"}
 

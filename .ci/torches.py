@@ -45,15 +45,8 @@ def _passes(wheelhouse: Path, version: str, has_npu: bool) -> bool:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
 
     install(f"torch=={version}", *TESTING, *(OF_TORCH_NPU if has_npu else ()))
-    folders = [
-        "contract",
-        "builder",
-        "core",
-        "blocks",
-        "testing",
-        "plugins/*",
-        *["simulator"] * has_npu,
-    ]
+    folders = [*"contract builder core blocks testing plugins/*".split()]
+    folders += ["simulator"] * has_npu
     names = distributions.find(folders)
     install("--no-index", "--find-links", str(wheelhouse), *names)
     environment = dict(os.environ)
