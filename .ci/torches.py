@@ -45,7 +45,7 @@ def _passes(wheelhouse: Path, version: str, has_npu: bool) -> bool:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *arguments], check=True)
 
     install(f"torch=={version}", *TESTING, *(OF_TORCH_NPU if has_npu else ()))
-    folders = [*"contract builder core blocks testing plugins/*".split()]
+    folders = ["contract", "builder", "core", "blocks", "testing", "plugins/*"]
     folders += ["simulator"] * has_npu
     names = distributions.find(folders)
     install("--no-index", "--find-links", str(wheelhouse), *names)
