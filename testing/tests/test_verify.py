@@ -98,7 +98,7 @@ def verdicts(report: str, op: str) -> dict[str, str]:
 def test_all_passed_is_status_0_and_says_what_it_ran_on(run):
     report = run()
     assert "Device npu; began " in report
-    assert ". 25 passed.\n" in report
+    assert ". 29 passed.\n" in report
     assert "    name  Ascend910B1\n" in report
     assert f"    mine  1.0  acme-mine  loaded  {'5a' * 32}\n" in report
     assert "    torch\n      torch  2.13.0\n" in report
@@ -142,23 +142,27 @@ def test_what_is_not_run_says_which_check_it_needs(run, children):
     assert "| my_op | graph | not run | 0.0 | not run: the check 'results' was" in report
 
 
-def test_a_failed_check_is_repeated_without_each_switch(run, children):
-    children.ends["repeats", "my_op"] = WRONG
+FASTER = {
+    "allocation": "CUSTOM_PYPTO_NPU_ALLOCATION",
+    "executor cache": "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
+}
+
+
+def test_what_is_unconfirmed_is_off_but_in_its_own_check(run, children):
+    run()
+    for (check, *_), variables in children.calls:
+        on = {name for name, value in variables.items() if value == "1" and name in FASTER.values()}
+        assert on == ({FASTER[check]} if check in FASTER else set())
+
+
+@pytest.mark.parametrize("check", FASTER)
+def test_the_report_says_what_to_set(run, children, check):
+    children.ends[check, "other_op"] = WRONG
     report = run(status=1)
-    assert "    with CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=0 it fails, too\n" in report
-    repeated = [variables for key, variables in children.calls if key == ("repeats", "my_op")]
-    switched = [{name for name in each if name.startswith("CUSTOM_PYPTO_NPU")} for each in repeated]
-    assert switched == [
-        set(),
-        {"CUSTOM_PYPTO_NPU_ALLOCATION"},
-        {"CUSTOM_PYPTO_NPU_EXECUTOR_CACHE"},
-    ]
-
-
-def test_a_check_that_hung_is_not_repeated(run, children):
-    children.ends["repeats", "my_op"] = HANG
-    run(status=1)
-    assert [key for key, _ in children.calls].count(("repeats", "my_op")) == 1
+    [other] = FASTER.keys() - {check}
+    advice = "makes launches faster:"
+    assert f"{FASTER[check]}=1 {advice} do not set it here.\n" in report
+    assert f"{FASTER[other]}=1 {advice} every op passed with it; set it.\n" in report
 
 
 def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, monkeypatch):

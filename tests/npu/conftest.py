@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
+from custom_pypto_testing.verification.checks import FASTER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -84,6 +85,7 @@ def start(
                     "KERNELS": kernels,
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
                     "TASK_QUEUE_ENABLE": str(queue),
+                    **dict.fromkeys(FASTER, "1"),
                     "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": str(int(is_cached)),
                     "CUSTOM_PYPTO_SIM_CANN": cann,
                 },

@@ -40,8 +40,8 @@ GROUPS = {
     "Kernels": {
         CPU_ISA: "forces the [instruction set of CPU kernels](building.md#instruction-sets), such"
         " as `avx2`; unset: the best that the machine has",
-        NPU_ALLOCATION: "`0`: [torch's C interface allocates results](npu.md#switches) of launches",
-        NPU_EXECUTOR_CACHE: "`0`: launches do without [CANN's executor cache](npu.md#switches)",
+        NPU_ALLOCATION: "`1`: [results of launches are allocated faster](npu.md#switches)",
+        NPU_EXECUTOR_CACHE: "`1`: launches use [CANN's executor cache](npu.md#switches)",
         NPU_HEADERS: "`0`: launches are not compared with [headers of"
         " kernels](npu.md#headers-of-kernels)",
     },

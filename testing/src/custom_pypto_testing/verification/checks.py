@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from custom_pypto_contract import variables
 
 DEVICES = ("npu", "cpu")
-SWITCHES = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
-"""What a check that failed is repeated without. Not the comparison with headers: a launch that a
-header refuses may hang the device."""
+FASTER = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
+"""What makes launches faster, and is off unless a check switches it on: these checks say whether
+this machine may have it."""
 QUEUE = "TASK_QUEUE_ENABLE"
 ADD = "add"
 """The check of the machine without which no op is called."""
@@ -28,6 +28,8 @@ class Check:
     """Whether ``--device cpu`` has it, too."""
     queue: str = ""
     """The value of TASK_QUEUE_ENABLE; if empty, that of the user."""
+    switch: str = ""
+    """The one of `FASTER` that is on."""
 
 
 OF_MACHINE = (
@@ -46,6 +48,8 @@ OF_OPS = (
     Check("npugraph_ex", "torch.compile with npugraph_ex", "capture", queue="1"),
     Check("graph", "torch.compile with torchair's graph engine", "results", queue="1"),
     Check("symbolic graph", "the same with symbolic sizes", "graph", queue="1"),
+    Check("allocation", f"repeats, with {FASTER[0]}=1", "repeats", switch=FASTER[0]),
+    Check("executor cache", f"repeats, with {FASTER[1]}=1", "repeats", switch=FASTER[1]),
     Check("timing", "the time of a call, and of torch.add", "results", is_for_cpu=True),
 )
 

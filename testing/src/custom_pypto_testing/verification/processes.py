@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +15,10 @@ from custom_pypto_testing import progress
 from custom_pypto_testing.verification import in_child
 from custom_pypto_testing.verification.checks import (
     ADD,
+    FASTER,
     OF_MACHINE,
     OF_OPS,
     QUEUE,
-    SWITCHES,
     Check,
     checks_on,
 )
@@ -90,34 +89,17 @@ class Verification:
         total = len(self._machine) + len(self._of_ops) * len(self._ops)
         with progress.shown(len(self._verdicts), total, f"{subject}: {check.name}"):
             outcome = self._call(check, function, *given)
-        result = replace(_judge(subject, check.name, outcome), seconds=time.monotonic() - start)
-        is_of_op = subject != MACHINE and check.name != "kernels"
-        if result.verdict is Verdict.FAILED and is_of_op and not outcome.timed_out:
-            notes = self._repeat_without_switches(check, function, *given)
-            return replace(result, text="\n".join([result.text, *notes]))
-        return result
+        return replace(_judge(subject, check.name, outcome), seconds=time.monotonic() - start)
 
-    def _call(
-        self, check: Check, function: Callable[..., object], *given: object, **variables: str
-    ) -> Outcome:
+    def _call(self, check: Check, function: Callable[..., object], *given: object) -> Outcome:
+        switches = {name: str(int(name == check.switch)) for name in FASTER}
         queue = {QUEUE: check.queue} if check.queue else {}
         return child.call(
             function,
             *(check.name, *given),
             time_limit=self._time_limit,
-            environment={**self._environment, **queue, **variables},
+            environment={**self._environment, **switches, **queue},
         )
-
-    def _repeat_without_switches(
-        self, check: Check, function: Callable[..., object], *given: object
-    ) -> Iterator[str]:
-        """Yield whether a check that failed passes without what a switch switches off."""
-        for switch in SWITCHES if self._device == "npu" else ():
-            if os.environ.get(switch) == "0":
-                continue
-            outcome = self._call(check, function, *given, **{switch: "0"})
-            passes = _judge("", "", outcome).verdict is Verdict.PASSED
-            yield f"with {switch}=0 it {'passes' if passes else 'fails, too'}"
 
     def _examine_device(self, failed: Result) -> Iterator[Result]:
         """Run torch's own add after a failure; if that fails too, no further check can tell."""

@@ -23,6 +23,8 @@ CHECKS = {
     "graph": compiled.check_graph,
     "symbolic graph": compiled.check_symbolic_graph,
     "npugraph_ex": compiled.check_npugraph_ex,
+    "allocation": results.check_repeats,
+    "executor cache": results.check_repeats,
     "timing": timing.check_timing,
 }
 

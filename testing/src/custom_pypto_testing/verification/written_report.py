@@ -71,6 +71,7 @@ class WrittenReport:
         yield f"Device {self.device}; began {self.began}, {state}. {self.counts}."
         yield ""
         yield CONTENTS
+        yield from self._advice()
         yield "## Checks"
         yield ""
         yield from _table(
@@ -87,6 +88,18 @@ class WrittenReport:
         yield json.dumps(hide(self._data())).replace("\x7f", r"\u007f")
         yield "```"
         yield ""
+
+    def _advice(self) -> Iterator[str]:
+        """Yield which of the faster ways this machine may have, once every op was checked."""
+        for check in OF_OPS if self.seconds is not None else ():
+            verdicts = {each.verdict for each in self.results if each.check == check.name}
+            if check.switch and Verdict.PASSED in verdicts:
+                is_right = verdicts <= {Verdict.PASSED, Verdict.NONE}
+                yield (
+                    f"{check.switch}=1 makes launches faster: "
+                    + ("every op passed with it; set it." if is_right else "do not set it here.")
+                )
+                yield ""
 
     def _details(self) -> Iterator[str]:
         for result in _by_subject(self.results):

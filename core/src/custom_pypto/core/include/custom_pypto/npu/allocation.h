@@ -41,9 +41,9 @@ struct Sizes {
 };
 using ApplyTensor = ReturnedTensor (*)(const void* like, Sizes sizes);
 
-// Null when it is switched off, or there is no torch_npu that has it.
+// Null unless it is switched on, or where there is no torch_npu that has it.
 inline ApplyTensor find_apply_tensor() {
-  if (!is_switched_on(kAllocationVariable)) return nullptr;
+  if (!is_switched_on(kAllocationVariable, false)) return nullptr;
   ApplyTensor found = nullptr;
   custom_pypto::detail::find_loaded("libtorch_npu.so",
                                     "_ZN6at_npu6native13OpPreparation27apply_tensor_"
@@ -104,7 +104,7 @@ inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
   const std::string text =
       "custom_pypto: results are allocated through torch's C interface, which is slower: "
       "OpPreparation::apply_tensor_without_format of this torch_npu is not as expected (" +
-      reason + "). Set " + kAllocationVariable + "=0 to choose that way, without this warning";
+      reason + "). Unset " + kAllocationVariable;
   aoti_torch_warn("allocate", __FILE__, __LINE__, text.c_str());
   return nullptr;
 }

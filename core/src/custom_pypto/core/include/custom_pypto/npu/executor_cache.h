@@ -1,6 +1,6 @@
 // CANN's cache of the results of phase 1. If CANN has one and lets an op use it, a launch that
 // equals an earlier one in all but the addresses skips phase 1. CANN adds the results of phase 1
-// while a key is set. CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=0 turns it off.
+// while a key is set. No NPU has confirmed this: CUSTOM_PYPTO_NPU_EXECUTOR_CACHE=1 turns it on.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -45,7 +45,7 @@ namespace detail {
 
 inline CannCache find_cann_cache() {
   CannCache cache{};
-  if (!is_switched_on(kExecutorCacheVariable)) return cache;
+  if (!is_switched_on(kExecutorCacheVariable, false)) return cache;
   find_in_aclnn("InitPTACacheThreadLocal", cache.begin);
   find_in_aclnn("UnInitPTACacheThreadLocal", cache.end);
   find_in_aclnn("CanUsePTACache", cache.takes);

@@ -90,7 +90,7 @@ CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
     is_known = compared.count(launch) != 0;
   }
   const CompareLaunch compare = comparison().load(std::memory_order_acquire);
-  if (!is_known && compare != nullptr && is_switched_on(kHeadersVariable)) {
+  if (!is_known && compare != nullptr && is_switched_on(kHeadersVariable, true)) {
     std::array<char, 8192> text{};
     if (compare(kernel.symbol.c_str(), kernel.library.c_str(), join(types).c_str(), arguments,
                 text.data(), text.size()) != 0) {
