@@ -52,7 +52,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
 @pytest.mark.parametrize(
     "page",
     [
-        *("README.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"),
+        *("README.md", "docs/ops.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"),
         *map(_name, PLUGIN_PAGES),
     ],
 )

@@ -72,7 +72,7 @@ SECTIONS: dict[str, tuple[str, str, Collection[str]]] = {
         "\n| `{}` | ",
         [name for name in variables() if name.startswith(SIMULATOR)],
     ),
-    "op": ("README.md", "`{}`", ops()),
+    "op": ("docs/ops.md", "`{}`", ops()),
 }
 """By kind: the page, what it must say of a name, and the names."""
 
