@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
@@ -119,3 +120,21 @@ def test_without_the_build_backend_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "custom_pypto_build", None)
     assert main(["import", "--aclnn", "x.h"]) == 2
     assert "pip install custom-pypto-build" in capsys.readouterr().err
+
+
+def test_the_garbage_collector_does_not_go_through_all_operators_again_and_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ops.h"
+    path.write_text("".join(f"REG_OP(Op{i}).OP_END_FACTORY_REG(A)\n" for i in range(5000)))
+    seen: list[str] = []
+
+    def see(phase: str, _: object) -> None:
+        seen.append(phase)
+
+    gc.callbacks.append(see)
+    try:
+        assert main(["import", "--reg-op", str(path), "--output", str(tmp_path / "plugin")]) == 1
+    finally:
+        gc.callbacks.remove(see)
+    assert len(seen) < 50

@@ -8,6 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from custom_pypto_contract import collector
+
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import show
@@ -49,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@collector.paused()
 def run(options: argparse.Namespace) -> int:
     """Write the files, and print what they hold and what is open."""
     if find_spec("custom_pypto_build") is None:
