@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto.core.call_file import CallFile
+from custom_pypto.core.errors import PluginWarning
 from custom_pypto.core.recorded_call import (
     MOST_INTEGERS,
     NotRecordableError,
@@ -314,6 +317,46 @@ def test_a_full_disk_leaves_whole_lines_and_one_warning(
     assert len(last) == (room == 170)
     assert all(json.loads(each)["ended"] for each in last)
     assert first.endswith("\n")
+
+
+@pytest.mark.parametrize("is_file", [True, False])
+def test_half_a_line_is_not_taken_from_what_others_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_file: bool
+) -> None:
+    write, written = os.write, tmp_path / "calls"
+
+    def fail(file: int, line: bytes) -> int:
+        if line == b"call\n":
+            write(file, b"ca")
+            if is_file:
+                # As a process does that was forked.
+                write(file, b"other\n")
+            return 2
+        raise OSError(errno.ENOSPC, "full")
+
+    taken: list[int] = []
+    calls = CallFile("CUSTOM_PYPTO_LOG", str(written) if is_file else "")
+    with monkeypatch.context() as patched, pytest.warns(PluginWarning, match="full"):
+        patched.setattr(os, "write", fail)
+        patched.setattr(os, "ftruncate", lambda file, size: taken.append(size))
+        calls.add("call")
+    assert taken == []
+
+
+def test_a_file_that_cannot_be_written_from_the_start_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "calls"
+    file.write_text("half a li")
+
+    def fail(file: int, line: bytes) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as patched, pytest.warns(PluginWarning, match="full"):
+        patched.setattr(os, "write", fail)
+        CallFile("CUSTOM_PYPTO_LOG", str(file))
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> None:

@@ -214,6 +214,25 @@ def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     assert found == {("x", "ndim"), ("x", "size 0")}
 
 
+@pytest.mark.parametrize("argument", ["scale", "eps", "k"])
+def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argument: str) -> None:
+    contract = contract_of(
+        '[take]\nschema = "take(Tensor x, float scale, float? eps, int k) -> ()"\n'
+        'tensors.x = { shape = "N" }\n'
+        f'rules = [{{ argument = "{argument}", check = "k != 7 or (scale > 0 and eps >= 0)",'
+        ' message = "is wrong" }]'
+    )
+    for seed in range(5):
+        found = {
+            (name, str(each.given[name]))
+            for each in violations(contract, Random(seed))
+            if each.rule == "rule 0"
+            for name in ("scale", "eps")
+        }
+        wrong = {(name, value) for name in ("scale", "eps") for value in ("nan", "-inf", "-1.0")}
+        assert found >= wrong | {("scale", "0.0")}
+
+
 @pytest.mark.parametrize(
     ("error", "text"),
     [

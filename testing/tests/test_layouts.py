@@ -65,6 +65,12 @@ def test_strided_heads_are_among_the_layouts() -> None:
     assert (75, 15, 5, 1) in found
 
 
+def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> None:
+    empty = torch.empty(2**40, 0, 2**20)
+    for layout in layouts_of("any", empty.shape):
+        assert layout.copy(empty).untyped_storage().nbytes() < 100
+
+
 def test_a_layout_is_drawn_that_the_rules_allow() -> None:
     rule = '{ argument = "x", check = "x.is_contiguous", message = "must be dense" }'
     contract = contract_of(op_with("any", f"rules = [{rule}]"))

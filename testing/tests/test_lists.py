@@ -200,6 +200,22 @@ def test_a_python_kernel_that_returns_what_ops_toml_does_not_say_is_named(what: 
     assert str(caught.value) == f"op: its kernel returns {fault}"
 
 
+def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor x, Tensor y) -> (Tensor, Tensor)"\ntensors.x = { shape = "M" }\n'
+        'tensors.y = { shape = "N" }\noutputs.a = { shape = "M", dtype = "=x" }\n'
+        'outputs.b = { shape = "N", dtype = "int64" }\n'
+    )
+    kernel = checked_kernel(lazy(contract), lambda x, y: (y + 0, x.nonzero().view(-1)))
+    shapes = ShapeEnv()
+    mode = FakeTensorMode(shape_env=shapes)
+    given = [*map(mode.from_tensor, (torch.zeros(4), torch.zeros(5)))]
+    with mode:
+        kernel(*given)
+    assert not shapes.guards
+
+
+
 @pytest.mark.parametrize(
     ("definition", "hint"),
     [

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"|\'[^\'\\\n]*(?:\\.[^\'\\\n]*)*\'|\\.'
 _IGNORED = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _TOKEN = re.compile(rf"{_STRING}|[()\[\]{{}}]", re.DOTALL)
+_PARTS = {each: re.compile(rf"{_STRING}|[()\[\]{{}}{each}]", re.DOTALL) for each in ",;"}
 _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 
@@ -64,14 +65,14 @@ class Brackets:
 def split(text: str, separator: str = ",") -> Iterator[str]:
     """Return the stripped parts between separators that are in no brackets and no quotes."""
     depth = start = 0
-    for match in re.finditer(rf"{_STRING}|[()\[\]{{}}{separator}]", text, re.DOTALL):
+    for match in _PARTS[separator].finditer(text):
         token = match[0]
-        if token in _CLOSING:
+        if token in "([{":
             depth += 1
-        elif token in (")", "]", "}"):
+        elif token in ")]}":
             depth -= 1
         elif token == separator and depth == 0:
             yield text[start : match.start()].strip()
             start = match.end()
-    if text[start:].strip():
-        yield text[start:].strip()
+    if rest := text[start:].strip():
+        yield rest

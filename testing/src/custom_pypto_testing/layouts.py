@@ -34,9 +34,9 @@ class Layout:
     def memory(self, like: torch.Tensor) -> torch.Tensor:
         """Return memory for a tensor like this one; filled, so that reading beside it shows."""
         ends = zip(like.shape, self.strides(like.shape), strict=True)
-        span = self.offset + sum((size - 1) * stride for size, stride in ends if size > 0) + 2
+        last = sum((size - 1) * stride for size, stride in ends) if like.numel() else 0
         # 1 is an index that most arguments take.
-        return like.new_empty(span).fill_(7 if like.is_floating_point() else 1)
+        return like.new_empty(self.offset + last + 2).fill_(7 if like.is_floating_point() else 1)
 
     def view(self, memory: torch.Tensor, sizes: Sequence[int]) -> torch.Tensor:
         """Return the tensor of `sizes` in `memory`."""

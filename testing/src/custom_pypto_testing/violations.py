@@ -129,22 +129,29 @@ def _is_alike(one: Rule, other: Rule) -> bool:
 def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violation]:
     """Break a rule over scalars: change one of them in a valid call."""
     rule = op.rules[number]
-    argument = op.argument(rule.argument)
-    kind = argument.type.removesuffix("?")
-    choices: Sequence[Any] = _words(op) if kind == "str" else _WRONG_INTS
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
-    # Each special float is a call of its own: a comparison that refuses one may take another.
-    special: Sequence[float | None] = ()
-    if kind == "float":
-        special = (*_WRONG_FLOATS, *limits_of(op, rule.argument))
-    for wrong in special or (None,) * _TRIES:
-        value = random.choice(choices) if wrong is None else wrong
-        given = {**draw(op, random), rule.argument: value}
-        broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
-        if broken[:1] == [rule] and all(each.argument == rule.argument for each in broken):
-            yield Violation(f"rule {number}", rule.argument, given)
-            if wrong is None:
-                return
+    values: dict[str, list[Sequence[Any]]] = {
+        "int": [_WRONG_INTS],
+        "bool": [(False, True)],
+        "str": [_words(op)],
+    }
+    wanted: list[tuple[str, Sequence[Any]]] = []
+    for argument in (each for each in op.arguments if each.name in rule.names):
+        # Each special float is a call of its own: a comparison that refuses one may take another.
+        values["float"] = [[each] for each in (*_WRONG_FLOATS, *limits_of(op, argument.name))]
+        kind = argument.type.removesuffix("?")
+        wanted += [(argument.name, choices) for choices in values.get(kind, ())]
+    for _ in range(_TRIES):
+        if not wanted:
+            return
+        call = draw(op, random)
+        for each in list(wanted):
+            name, choices = each
+            given = {**call, name: random.choice(choices)}
+            broken = [*broken_rules(op, scalars, Evaluation(op, given).value_of)]
+            if broken[:1] == [rule] and all(one.argument == rule.argument for one in broken):
+                yield Violation(f"rule {number}", rule.argument, given)
+                wanted.remove(each)
 
 
 def _words(op: OpContract) -> list[Any]:

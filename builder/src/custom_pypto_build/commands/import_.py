@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from custom_pypto_contract import collector
+
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import show
@@ -47,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+@collector.paused()
 def run(options: argparse.Namespace) -> int:
     """Write the files, and print what they hold and what is open."""
     from custom_pypto_build.importing import read_files, write_files

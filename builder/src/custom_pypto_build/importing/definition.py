@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from .model import Place, Subject
 
@@ -58,7 +59,7 @@ class Definition:
         names = {each.name for each in self.outputs}
         return [each for each in self.inputs if each.name in names]
 
-    @property
+    @cached_property
     def results(self) -> list[Tensor]:
         """The outputs that are no inputs."""
         names = {each.name for each in self.inputs}

@@ -46,11 +46,8 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
     ]
     for op in ops:
-        if not op.name:
-            blocks.append("\n".join(part for line in _remarks(op) for part in _commented(line)))
-            continue
         lines = [part for line in _remarks(op) for part in _commented(line)]
-        for line in _table(op):
+        for line in _table(op) if op.name else ():
             lines += [line] if op.is_complete else _commented(one_line(line))
         blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
@@ -123,4 +120,6 @@ def _commented(line: str) -> list[str]:
 def one_line(value: str) -> str:
     """Return a text on one line, with escapes for what a comment of TOML cannot have."""
     line = " ".join(value.split())
+    if line.isprintable():
+        return line
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

@@ -11,6 +11,9 @@ from custom_pypto_contract import small_file
 
 from custom_pypto.core.errors import PluginWarning, logger, warn
 
+# Nobody else may read the file. A pipe that nobody reads is an error.
+_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
+
 
 class CallFile:
     """Whole lines at the end of a file. After the first failure it warns, and takes no more."""
@@ -22,7 +25,12 @@ class CallFile:
         self._make_lock()
         os.register_at_fork(after_in_child=self._make_lock)
         try:
-            self._file = _open_to_add(path) if path else 2
+            self._file = os.open(path, _FLAGS, 0o600) if path else 2
+            if path:
+                os.set_blocking(self._file, True)
+                if _end_of(self._file, 1)[1] not in (b"", b"\n"):
+                    # Somebody was ended in the middle of a line.
+                    os.write(self._file, b"\n")
         except OSError as error:
             remedy = "set it to a file that you can write, or to 0"
             self.end(f"it cannot be opened: {error.strerror}; {remedy}")
@@ -64,29 +72,27 @@ class CallFile:
             logger.error("%s", text)
 
 
-def _open_to_add(path: str) -> int:
-    """Open a file that nobody else may read; an error if it is a pipe that nobody reads."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
-    descriptor = os.open(path, flags, 0o600)
-    os.set_blocking(descriptor, True)
-    last = b"\n"
-    with suppress(OSError), os.fdopen(small_file.open_regular(path), "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        last = file.read()
-    if last != b"\n":
-        # Somebody was ended in the middle of a line.
-        os.write(descriptor, b"\n")
-    return descriptor
-
-
 def _write(file: int, line: str) -> None:
     rest = data = f"{line}\n".encode()
     try:
         while rest:
             rest = rest[os.write(file, rest) :]
     except OSError:
-        with suppress(OSError):
-            # Take back half a line, if nobody has added another one.
-            if (end := os.lseek(file, 0, os.SEEK_CUR)) == os.fstat(file).st_size:
-                os.ftruncate(file, end - len(data) + len(rest))
+        half = data[: -len(rest)]
+        # Take it back. Standard error is not ours, and a process that was forked may have added to
+        # the file, whose place it shares.
+        start, last = _end_of(file, len(half))
+        if half and half == last and file > 2:
+            with suppress(OSError):
+                os.ftruncate(file, start)
         raise
+
+
+def _end_of(file: int, count: int) -> tuple[int, bytes]:
+    """Return the last bytes of a file, and where they begin; none if it cannot be read."""
+    with suppress(OSError):
+        # `file` is open for writing alone.
+        with os.fdopen(small_file.open_regular(f"/proc/self/fd/{file}"), "rb") as again:
+            start = again.seek(max(0, again.seek(0, os.SEEK_END) - count))
+            return start, again.read()
+    return 0, b""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import threading
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
+from custom_pypto_contract import collector
 from custom_pypto_contract.fork_locks import LOADING
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
@@ -240,7 +240,7 @@ def start() -> Loader:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
         _loader = namespace.installed()
     if _loader is None:
-        with _paused_collector():
+        with collector.paused():
             _loader = Loader(environment.read())
             try:
                 _loader.load()
@@ -248,15 +248,3 @@ def start() -> Loader:
                 _loader = None
                 raise
     return _loader
-
-
-@contextmanager
-def _paused_collector() -> Iterator[None]:
-    """Keep the garbage collector from going through all of torch's objects while plugins load."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

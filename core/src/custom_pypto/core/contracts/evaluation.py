@@ -211,7 +211,10 @@ def describe_wrong_output(
     sizes, dtype = sizes_and_dtype(output, given, evaluation)
     if value.dtype != dtype:
         found, expected = name_dtype(value.dtype), name_dtype(dtype)
-    elif list(value.shape) != sizes:
+    elif value.dim() != len(sizes) or any(
+        evaluation.decide(one == other) is False
+        for one, other in zip(value.shape, sizes, strict=True)
+    ):
         found, expected = str(list(value.shape)), str(sizes)
     else:
         return ""
