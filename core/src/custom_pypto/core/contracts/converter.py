@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from .arguments import bind
 from .lazy import LazyContract
 from .limits import check_limits_of
@@ -61,8 +63,16 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
             case ast.Name(name) if "Tensor" in op.argument(name).type:
                 inputs[parameter] = given[name]
             case ast.Name(name):
-                attributes[parameter] = attribute(op.argument(name).type, given[name])
+                attributes[parameter] = attribute(op.argument(name).type, _fixed(given[name]))
             case ast.Constant(constant):
                 attributes[parameter] = attribute(type(constant).__name__, constant)
     parts = {"attrs": attributes} if attributes else {}
     return ge.custom_op(call.name, inputs=inputs, outputs=list(call.results), **parts)
+
+
+def _fixed(scalar: Any) -> Any:
+    """Return what an attribute holds: a symbolic size becomes a number, which torch guards."""
+    scalar = getattr(scalar, "meta", scalar)  # To torchair, a symbol is a tensor.
+    if isinstance(scalar, list):
+        return [*map(_fixed, scalar)]
+    return int(scalar) if isinstance(scalar, torch.SymInt) else scalar
