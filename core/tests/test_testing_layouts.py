@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 import torch
+from custom_pypto.core.contracts.arguments import bind
 from custom_pypto_testing.drawing import draw
 from custom_pypto_testing.drawn_samples import as_sample, drawn_samples
 from custom_pypto_testing.layouts import layouts_of
@@ -92,3 +93,13 @@ def test_arguments_are_drawn_by_position_and_by_name() -> None:
 def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only() -> None:
     names = [each.name for each in drawn_samples(contract_of(op_with("any")))]
     assert "drawn-float64" in names
+
+
+def test_samples_for_npus_keep_the_limits_of_their_kernels() -> None:
+    limit = '{ argument = "x", check = "A == 16", message = "must have 16 rows" }'
+    contract = contract_of(op_with("any", f"npu.limits = [{limit}]"))
+    samples = {each.name: each for each in drawn_samples(contract, "npu")}
+    shapes = [bind(contract, each.args, each.kwargs)["x"].shape for each in samples.values()]
+    assert {shape[0] for shape in shapes} == {16}
+    assert {"drawn-0", "drawn-any-size-3"} <= {*samples}
+    assert "drawn-float64" not in samples

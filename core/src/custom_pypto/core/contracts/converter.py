@@ -6,8 +6,6 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from .arguments import bind
 from .lazy import LazyContract
 from .limits import check_limits_of
@@ -50,6 +48,10 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
     attributes: dict[str, Any] = {}
 
     def attribute(type_: str, of: Any) -> Any:
+        if type_ in ("int", "int[]"):
+            # A symbol, to torchair a tensor, becomes the number that it is; torch guards that.
+            of = getattr(of, "meta", of)
+            of = int(of) if type_ == "int" else [*map(int, of)]
         return getattr(ge.attr, GRAPH_ATTRIBUTES[type_])(of)
 
     for parameter, value in call.values:
@@ -63,16 +65,8 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
             case ast.Name(name) if "Tensor" in op.argument(name).type:
                 inputs[parameter] = given[name]
             case ast.Name(name):
-                attributes[parameter] = attribute(op.argument(name).type, _fixed(given[name]))
+                attributes[parameter] = attribute(op.argument(name).type, given[name])
             case ast.Constant(constant):
                 attributes[parameter] = attribute(type(constant).__name__, constant)
     parts = {"attrs": attributes} if attributes else {}
     return ge.custom_op(call.name, inputs=inputs, outputs=list(call.results), **parts)
-
-
-def _fixed(scalar: Any) -> Any:
-    """Return what an attribute holds: a symbolic size becomes a number, which torch guards."""
-    scalar = getattr(scalar, "meta", scalar)  # To torchair, a symbol is a tensor.
-    if isinstance(scalar, list):
-        return [*map(_fixed, scalar)]
-    return int(scalar) if isinstance(scalar, torch.SymInt) else scalar
