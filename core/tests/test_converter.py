@@ -8,10 +8,13 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from custom_pypto.core.contracts.converter import graph_converter
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest
 from manifests import contract_of
+from torch._subclasses import FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 SCHEMA = (
     "sum_of(Tensor x, Tensor? y, int n, float scale, bool flag, str mode, int[] dims, int k=7)"
@@ -101,3 +104,16 @@ ATTRIBUTES = {
 @pytest.mark.parametrize("parameters", ATTRIBUTES)
 def test_scalars_of_the_call_and_of_the_line_are_attributes_of_their_types(parameters: str) -> None:
     assert node(f"Sum(a=x, {parameters}) -> c", *CALL)["attrs"] == ATTRIBUTES[parameters]
+
+
+def test_symbolic_sizes_are_numbers_in_attributes_and_guarded() -> None:
+    shapes = ShapeEnv()
+    rows, columns = FakeTensorMode(shape_env=shapes).from_tensor(torch.empty(5, 4)).shape
+    expected = [f"Eq({rows}, 5)", f"Eq({columns}, 4)"]
+    symbol, symbols = SimpleNamespace(meta=rows), SimpleNamespace(meta=[columns, 2])
+    call = ("x", None, symbol, *CALL[3:6], symbols)
+    assert node("Sum(a=x, n=n, axes=dims) -> c", *call)["attrs"] == {
+        "n": ("Int", 5),
+        "axes": ("ListInt", [4, 2]),
+    }
+    assert [str(guard.expr) for guard in shapes.guards] == expected

@@ -1,41 +1,100 @@
-"""The conformance suite on a simulated NPU, as an author runs it."""
+"""The conformance suite on a simulated NPU."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
-# torch_npu can be imported under the simulator only, and warns of the missing CANN.
+import pytest
+from repository import ROOT, copy_sources
+from simulated import Simulated
+
 SUITE = """
-import warnings
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import custom_pypto_simulator
-    import torch_npu
-
+from custom_pypto import core
 from custom_pypto_testing import Conformance
+
+core.load_new()
 
 
 class TestAddCustom(Conformance):
     plugin = "add_custom"
+
+
+class TestStock(Conformance):
+    plugin = "acme_rms_norm"
 """
+RUN = """
+import os, pytest, sys
+
+os.chdir({!r})
+sys.exit(pytest.main({!r}))
+"""
+PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index")
+REGISTERED = 'plugin.def<Op>().impl<&rms_norm_cpu>("CPU").impl<&Op::launch>("PrivateUse1");'
+WRONG = 'plugin.def<ops::wrong_graph>().impl<&ops::wrong_graph::launch>("PrivateUse1");'
 
 
-def test_right_op_passes_on_an_npu(opp: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "test_suite.py").write_text(SUITE, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-rA", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "--rootdir", tmp_path, "--custom-pypto-device=npu", tmp_path],
-        cwd=tmp_path,
-        env={**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"]},
-        capture_output=True,
-        text=True,
-        check=False,
+def replace_in(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin of a stock kernel, as pip has installed it, with a wrong op beside its own."""
+    folder = tmp_path_factory.mktemp("stock")
+    source = copy_sources(ROOT / "tests" / "third_party" / "rms_norm", folder / "source")
+    contract = source / "ops.toml"
+    right = contract.read_text(encoding="utf-8")
+    replace_in(contract, "rms_norm", "wrong_graph")
+    replace_in(contract, "epsilon=epsilon)", "epsilon=0.25)")
+    contract.write_text(right + contract.read_text(encoding="utf-8"), encoding="utf-8")
+    replace_in(source / "csrc" / "rms_norm.cpp", REGISTERED, f"{REGISTERED} {WRONG}")
+    subprocess.run(
+        [*PIP, "--no-build-isolation", "--target", folder / "site", source],
+        # The kernels that are tested are CANN's.
+        env={**os.environ, "CXXFLAGS": "-O0", "CUSTOM_PYPTO_BUILD_CHECK": "0"},
+        check=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "::test_returns_what_the_reference_returns[add_custom-float16-npu]" in done.stdout
-    assert "::test_agrees_with_its_contract[add_custom-npu]" in done.stdout
-    assert " skipped" not in done.stdout.splitlines()[-1]
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    site: Path,
+    opp: dict[str, str],
+    machines: Simulated,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, str]:
+    """What became of each test of the suite; of the wrong op, only its contract is tested."""
+    folder = tmp_path_factory.mktemp("suite")
+    (folder / "test_suite.py").write_text(SUITE, encoding="utf-8")
+    options = ["-rA", "-q", "-p", "no:cacheprovider", "--custom-pypto-device=npu"]
+    command = [*options, "-k", "not wrong or agrees_with_its", "--rootdir=.", "test_suite.py"]
+    variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"]}
+    done = machines.server(variables).run(RUN.format(str(folder), command), [site], variables)
+    lines = re.findall(r"^([A-Z]+) test_suite\.py::(\S+)", done.stdout, re.MULTILINE)
+    assert lines, done.stdout + done.stderr
+    assert " skipped" not in done.stdout
+    return {test: outcome for outcome, test in lines}
+
+
+def test_right_op_passes_on_an_npu(outcomes: dict[str, str]) -> None:
+    of_op = {each: outcomes[each] for each in outcomes if each.startswith("TestAddCustom")}
+    assert "TestAddCustom::test_returns_what_the_reference_returns[add_custom-float16-npu]" in of_op
+    assert {*of_op.values()} == {"PASSED"}, of_op
+
+
+def test_plugin_of_a_stock_kernel_passes_on_an_npu(outcomes: dict[str, str]) -> None:
+    of_op = {each: outcomes[each] for each in outcomes if "[rms_norm-" in each}
+    assert "TestStock::test_takes_any_strides[rms_norm-drawn-0-npu]" in of_op
+    assert {*of_op.values()} == {"PASSED"}, of_op
+
+
+def test_wrong_attribute_of_a_graph_line_is_found_on_an_npu(outcomes: dict[str, str]) -> None:
+    of_op = {each: outcomes[each] for each in outcomes if "[wrong_graph-" in each}
+    assert of_op == {"TestStock::test_agrees_with_its_contract[wrong_graph-npu]": "FAILED"}

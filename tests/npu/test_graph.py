@@ -17,6 +17,11 @@ def test_torchair_runs_it_with_symbolic_sizes(graph_npu: Worker, op: str) -> Non
     assert graph_npu.run("graph.compiles", op, "torchair", True) >= 2
 
 
+def test_a_symbolic_size_that_is_an_attribute_is_that_of_the_call(start: Start) -> None:
+    # Each sample has another num_seqs, an attribute of AdvanceStep.
+    assert start("stock").run("graph.one_function_takes", "npu_advance_step_flashattn") >= 4
+
+
 # It calls eager kernels. Captured graphs, below, are of every kernel.
 @pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:

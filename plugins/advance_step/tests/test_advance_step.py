@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import custom_pypto  # noqa: F401
 import custom_pypto_advance_step
 import pytest
 import torch
+from torch._dynamo.testing import CompileCounterWithBackend
 
 advance_step = torch.ops.custom_pypto.npu_advance_step_flashattn
 
@@ -107,3 +109,37 @@ def test_the_other_name_takes_the_arguments_in_its_order() -> None:
     numbers = [given.pop(name) for name in ("num_seqs", "num_queries", "block_size")]
     assert custom_pypto_advance_step.adv_step_flash(*numbers, *given.values()) is None
     assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
+
+
+class Step(torch.nn.Module):
+    """A step whose scalars are sizes of its tensors."""
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        sequences = tensors[0].shape[0]
+        advance_step(*tensors, sequences, sequences, 4)
+        return tensors[0] + 1
+
+
+def of_batch(sequences: int) -> tuple[torch.Tensor, ...]:
+    columns = [torch.arange(sequences) + start for start in (0, 50, 0, 3, 0)]
+    return (*columns, torch.arange(4 * sequences).view(sequences, 4))
+
+
+def assert_steps(function: Callable[..., torch.Tensor], sequences: int) -> None:
+    expected, actual = of_batch(sequences), of_batch(sequences)
+    assert function(*actual).tolist() == Step()(*expected).tolist()
+    assert [each.tolist() for each in actual] == [each.tolist() for each in expected]
+
+
+def test_exported_program_takes_another_batch() -> None:
+    dynamic = {"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in range(6))}
+    program = torch.export.export(Step(), of_batch(5), dynamic_shapes=dynamic)
+    assert_steps(program.module(), 9)
+
+
+def test_compiled_graph_takes_another_batch() -> None:
+    counting = CompileCounterWithBackend("aot_eager")
+    compiled = torch.compile(Step(), backend=counting, fullgraph=True, dynamic=True)
+    for sequences in (5, 9, 7):
+        assert_steps(compiled, sequences)
+    assert counting.frame_count == 1

@@ -111,6 +111,10 @@ class Call:
         copy = self.copy()
         return copy.map(lambda name, tensor: tensor.cpu())
 
+    def on(self, device: str) -> Call:
+        """The same call with the tensors of host memory on a device."""
+        return self.map(lambda name, tensor: tensor.to(device) if tensor.is_cpu else tensor)
+
     def _values(self) -> Iterator[tuple[str, Any]]:
         names = (argument.name for argument in self.op._schema.arguments)
         yield from zip(names, self.args, strict=False)

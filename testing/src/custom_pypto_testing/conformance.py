@@ -12,6 +12,7 @@ from . import checks
 from .case import Case, one_of_each_graph
 from .plugin import UNCHECKED, devices, fuzz_series
 from .subject import Op, Subject
+from .verification.compiled import check_symbolic_graph
 
 _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
     "case": lambda cases: cases,
@@ -100,10 +101,14 @@ class Conformance:
         checks.check_has_samples(op)
 
     def test_agrees_with_its_contract(self, op: Op, record_property: Callable[..., None]) -> None:
-        """Random calls that it allows: kernel, reference and fake."""
+        """Random calls that it allows: kernel, reference and fake; and graphs of torchair."""
         for text in checks.left_out(op):
             record_property(UNCHECKED, f"{op.name}: {text}")
         checks.check_drawn(op)
+        if op.contract is not None and op.device != "cpu":
+            found = check_symbolic_graph(op, 2, partial(print, "in a graph of torchair,"))
+            if not found.applies:
+                record_property(UNCHECKED, f"{op.name}: graphs of torchair: {found.text}")
 
     def test_refuses_what_its_contract_refuses(
         self, op: Op, record_property: Callable[..., None]

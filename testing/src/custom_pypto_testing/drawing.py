@@ -359,15 +359,13 @@ def _value_at(index: int, value_of: Callable[[str], Any], name: str) -> Any:
     return index if name == INDEX else value_of(name)
 
 
-def draw(
-    op: OpContract, random: Random, wanted: Callable[[Draft], bool] | None = None
-) -> Arguments:
-    """Return arguments that break no rule; with `wanted`, of drafts for which it is true.
+def draw(op: OpContract, random: Random) -> Arguments:
+    """Return arguments that break no rule.
 
     Raises:
         DrawingError: none was found.
     """
-    return drafted(op, random, lambda each: each.is_right() and (not wanted or wanted(each)))[1]
+    return drafted(op, random, Draft.is_right)[1]
 
 
 def drafted(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from operator import eq
 from random import Random
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 
-from .drawing import Arguments, Draft, DrawingError, broken_rules, drafted, draw
+from .drawing import Arguments, Draft, DrawingError, drafted, draw
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
 """None is 0 or 1, which PyTorch specialises; some are multiples that suit NPUs."""
@@ -44,26 +46,27 @@ def drawn_calls(
     """
     if op.outputs is None:
         return
-    random = Random(op.name if seed is None else seed)
+    op, random = _limited(op, device), Random(op.name if seed is None else seed)
     for _ in range(DRAWS if count is None else count):
-        yield draw(op, random, None if device == "cpu" else _keeps_limits)
+        yield draw(op, random)
 
 
-def drawn_samples(op: OpContract) -> Iterator[SampleInput]:
-    """Return some calls, some of them resized, and a float64 call if the op takes float64.
+def drawn_samples(op: OpContract, device: str = "cpu") -> Iterator[SampleInput]:
+    """Return some calls, some of them resized; on the CPU a float64 call if the op takes float64.
+
+    For another device they keep the limits of every NPU kernel.
 
     Raises:
         DrawingError: nothing that the contract allows was found.
     """
-    random = Random(op.name)
+    op, random = _limited(op, device), Random(op.name)
     for number in range(_COUNT):
         yield replace(_with_resized(op, random), name=f"drawn-{number}")
         yield as_sample(op, draw(op, random), f"drawn-any-size-{number}", by_name=True)
-    try:
-        _, given = drafted(op, random, _is_float64, _SIZES)
-    except DrawingError:
-        return
-    yield as_sample(op, given, "drawn-float64")
+    with suppress(DrawingError):
+        if device == "cpu":
+            _, given = drafted(op, random, _is_float64, _SIZES)
+            yield as_sample(op, given, "drawn-float64")
 
 
 def _with_resized(op: OpContract, random: Random) -> SampleInput:
@@ -105,9 +108,9 @@ def _sizes(draft: Draft) -> list[int]:
     return [size for shape in shapes for size in shape]
 
 
-def _keeps_limits(draft: Draft) -> bool:
-    rules = [rule for each in draft.op.npu.limits.values() for rule in each]
-    return next(broken_rules(draft.op, rules, draft.value_of), None) is None
+def _limited(op: OpContract, device: str) -> OpContract:
+    limits = chain.from_iterable(op.npu.limits.values())
+    return op if device == "cpu" else replace(op, rules=(*op.rules, *limits))
 
 
 def _is_float64(draft: Draft) -> bool:

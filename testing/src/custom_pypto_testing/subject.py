@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto import core
 from custom_pypto.core.namespace import find_overload
 
+from .call import Call
 from .case import Case, is_differentiable
 from .drawn_samples import drawn_samples
 
@@ -79,9 +80,15 @@ class Subject:
     def _samples(self, name: str, device: str) -> Iterable[SampleInput]:
         """The author's samples; without them, samples drawn from the contract."""
         given = tuple(self.samples[name](device)) if name in self.samples else ()
-        if given or name not in self.contracts or device != "cpu":
+        if given or name not in self.contracts:
             return given
-        return drawn_samples(self.contracts[name])
+        drawn = drawn_samples(self.contracts[name], device)
+        return (self._on(device, name, each) for each in drawn)
+
+    def _on(self, device: str, name: str, sample: SampleInput) -> SampleInput:
+        call = Call(self.ops[name], sample.args, sample.kwargs).on(device)
+        resized = sample.resized and self._on(device, name, sample.resized)
+        return replace(sample, args=call.args, kwargs=call.kwargs, resized=resized)
 
     def op_on(self, name: str, device: str) -> Op:
         """One of them; see `ops_on`."""

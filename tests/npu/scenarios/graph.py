@@ -69,6 +69,14 @@ def compiles(name: str, backend: str, dynamic: bool) -> int:
     return len(cases)
 
 
+def one_function_takes(name: str) -> int:
+    """Every sample, by one compiled function. Returns how many they are."""
+    cases = op(name).cases
+    function = _compiled(cases[0].op, _backend("torchair"), dynamic=True)
+    _earlier = [_check(function, case) for case in (*cases, *cases)]
+    return len(cases)
+
+
 def replays(name: str) -> int:
     """Capture the op, change its arguments in place, replay. Returns how many samples there are."""
     # A tensor that overlaps itself cannot be changed in place.

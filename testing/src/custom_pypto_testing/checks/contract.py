@@ -55,8 +55,8 @@ def drawn_cases(op: Op) -> Iterator[Case]:
     if op.device == "cpu":
         calls = chain(calls, calls_with_rest(op.contract))
     for number, drawn in enumerate(calls):
-        given, is_odd = _on(op, drawn), number % 2 == 1
-        sample = as_sample(op.contract, given, f"drawn-{number}", by_name=is_odd)
+        call, is_odd = Call(op.overload, (), drawn).on(op.device), number % 2 == 1
+        sample = as_sample(op.contract, call.arguments, f"drawn-{number}", by_name=is_odd)
         yield Case(op.overload, sample, op.reference, op.contract)
 
 
@@ -91,7 +91,7 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         if op.contract.outputs is None and each.rule == "device":
             # One device is meta, for which the dispatcher calls the fake.
             continue
-        given = _on(op, each.given)
+        given = Call(op.overload, (), each.given).on(op.device).arguments
         of_kernel = _refusal(op, given)
         texts = [("the kernel", of_kernel)]
         if op.contract.outputs is not None:
@@ -126,11 +126,3 @@ def _refusal(op: Op, arguments: Arguments) -> str | None:
     except RuntimeError as error:
         return str(error).partition("\n")[0]
     return None
-
-
-def _on(op: Op, given: Arguments) -> Arguments:
-    """The arguments on the device that the op is tested on."""
-    moved = Call(op.overload, (), given).map(
-        lambda name, tensor: tensor.to(op.device) if tensor.is_cpu else tensor
-    )
-    return dict(moved.kwargs)

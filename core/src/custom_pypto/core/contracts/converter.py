@@ -48,6 +48,10 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
     attributes: dict[str, Any] = {}
 
     def attribute(type_: str, of: Any) -> Any:
+        if type_ in ("int", "int[]"):
+            # A symbol, to torchair a tensor, becomes the number that it is; torch guards that.
+            of = getattr(of, "meta", of)
+            of = int(of) if type_ == "int" else [*map(int, of)]
         return getattr(ge.attr, GRAPH_ATTRIBUTES[type_])(of)
 
     for parameter, value in call.values:
