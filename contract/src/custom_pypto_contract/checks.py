@@ -98,6 +98,7 @@ def rule_steps(op: OpContract, rules: Iterable[Rule]) -> Iterator[Step]:
         yield step
 
 
+@cache
 def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
     """Return the length of the lists if a rule holds for each of their tensors; else None."""
     if nodes.INDEX not in rule.names:
@@ -106,6 +107,7 @@ def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
     return next((length.expression for length in lengths), None)
 
 
+@cache
 def lists_with_dtype(op: OpContract, rule: Rule) -> set[str]:
     """Return the lists whose dtype a rule reads: where one is empty, the rule is skipped."""
     return {

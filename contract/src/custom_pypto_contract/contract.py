@@ -101,7 +101,7 @@ class Rule:
         """Both conditions."""
         return [self.check, *([] if self.when is None else [self.when])]
 
-    @property
+    @cached
     def names(self) -> set[str]:
         """The names in its conditions."""
         return {name for node in self.conditions for name in names_in(node)}

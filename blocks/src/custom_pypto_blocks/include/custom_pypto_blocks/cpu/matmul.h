@@ -165,7 +165,9 @@ class MatmulPanels {
     const int64_t row_stride = task_.b_row_stride * size;
     const int64_t depth = blocks_.steps * kDepth;
     if (task_.b_column_stride != 1) {
-      prefetcher_.begin(first, columns, task_.b_column_stride * size, depth * row_stride, calls);
+      // With gaps in both directions there are no runs.
+      const int64_t runs = task_.b_row_stride == 1 ? columns : 0;
+      prefetcher_.begin(first, runs, task_.b_column_stride * size, depth * row_stride, calls);
     } else if (task_.b_group < task_.columns) {
       prefetcher_.begin(first, divide_up(columns, task_.b_group), task_.b_group_stride * size,
                         depth * row_stride, calls);
