@@ -54,6 +54,20 @@ def test_writes_the_files_and_says_what_is_open(
     ]
 
 
+def test_files_with_one_name_in_two_folders_are_told_apart(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (other := tmp_path / "other" / header.name).parent.mkdir()
+    other.write_text(HEADER.replace("generated", "written").replace("Twist", "Turn"), "utf-8")
+    paths = [str(header), str(other)]
+    assert main(["import", "--aclnn", *paths, "--output", str(tmp_path / "plugin")]) == 0
+    out = capsys.readouterr().out
+    assert f"{other}:2: turn: a person wrote this header" in out
+    assert "twist: a person wrote" not in out
+    written = (tmp_path / "plugin" / "ops.toml").read_text("utf-8")
+    assert f"# {header}:2\n[twist]" in written
+
+
 def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(
     header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

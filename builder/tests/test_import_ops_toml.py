@@ -58,7 +58,7 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
     tmp_path: Path, sources: Sources
 ) -> None:
     folder = tmp_path / "plugin"
-    write_files.write(read_files.read(sources), sources.files, folder)
+    write_files.write(read_files.read(sources), sources.names.values(), folder)
     contract = ops_file.read(folder / "ops.toml")
     assert [op.schema.name for op in contract.ops] == [
         "shift_",
@@ -81,7 +81,9 @@ def test_the_page_shows_what_is_written(sources: Sources) -> None:
 def test_an_op_that_needs_a_person_stands_as_comments_with_its_decisions(
     tmp_path: Path, sources: Sources
 ) -> None:
-    written = write_files.write(read_files.read(sources), sources.files, tmp_path / "plugin")
+    written = write_files.write(
+        read_files.read(sources), sources.names.values(), tmp_path / "plugin"
+    )
     text = written[0].read_text(encoding="utf-8")
     begin = text.index("# functions.yaml:19\n# TO DECIDE (functions.yaml:19): no gen_opapi")
     assert text[begin:].splitlines()[2:6] == [
@@ -93,7 +95,9 @@ def test_an_op_that_needs_a_person_stands_as_comments_with_its_decisions(
 
 
 def test_the_decisions_are_listed_by_file_and_line(tmp_path: Path, sources: Sources) -> None:
-    *_, path = write_files.write(read_files.read(sources), sources.files, tmp_path / "plugin")
+    *_, path = write_files.write(
+        read_files.read(sources), sources.names.values(), tmp_path / "plugin"
+    )
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [line.split(": ")[:2] for line in lines] == [
         ["functions.yaml:18", "ceil.out"],
@@ -105,7 +109,7 @@ def test_nothing_is_overwritten(tmp_path: Path, sources: Sources) -> None:
     ops = read_files.read(sources)
     path = write(tmp_path / "npu.cpp", "mine")
     with pytest.raises(ImportingError, match=r"npu.cpp exists; name another folder by --output"):
-        write_files.write(ops, sources.files, tmp_path)
+        write_files.write(ops, sources.names.values(), tmp_path)
     assert path.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "ops.toml").exists()
 
@@ -113,7 +117,7 @@ def test_nothing_is_overwritten(tmp_path: Path, sources: Sources) -> None:
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, sources: Sources) -> None:
     folder = write(tmp_path / "file", "") / "plugin"
     with pytest.raises(ImportingError, match=r"cannot write to .*plugin: Not a directory"):
-        write_files.write(read_files.read(sources), sources.files, folder)
+        write_files.write(read_files.read(sources), sources.names.values(), folder)
 
 
 HOSTILE = ["\x1b[2J", "\u202e", "\ud800", '"""', "\\", "a\nb\r\nc", "\x00\x7f", "]\n[evil]\n", "🙂"]

@@ -9,9 +9,16 @@ from custom_pypto_contract import collector
 
 
 def test_it_goes_on_after_an_error() -> None:
-    with pytest.raises(KeyError), collector.paused():
-        assert not gc.isenabled()
+    during = []
+
+    @collector.paused()
+    def fail() -> None:
+        during.append(gc.isenabled())
         raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert during == [False]
     assert gc.isenabled()
 
 

@@ -40,14 +40,13 @@ guarded.run([sys.executable, "-c", *sys.argv[1:]])
     + """
 import os, sys
 from custom_pypto_contract.guard import guard
-pipe, ours = os.pipe()
-guarded = os.fork()
-if guarded == 0:
-    os.close(ours)
-    guard(pipe)
-    exec(sys.argv.pop(1))
-os.close(pipe)
-os.waitpid(guarded, 0)
+from custom_pypto_contract.guarded import lifeline
+with lifeline() as pipe:
+    guarded = os.fork()
+    if guarded == 0:
+        guard(pipe)
+        exec(sys.argv.pop(1))
+    os.waitpid(guarded, 0)
 """,
 }
 LIMIT_S = 60.0
@@ -104,3 +103,44 @@ def test_a_program_that_takes_too_long_has_no_status() -> None:
         [sys.executable, "-c", "import signal; signal.pause()"], time_limit=0.5
     )
     assert status is None
+
+
+FORKS_IN_BETWEEN = """
+import os, signal, sys
+from custom_pypto_contract.guard import guard
+from custom_pypto_contract.guarded import lifeline
+with lifeline() as pipe:
+    guarded = os.fork()
+    if guarded == 0:
+        guard(pipe)
+        print(os.getpid(), flush=True)
+        signal.pause()
+    fork = os.fork()
+    if fork == 0:
+        signal.pause()
+    print(fork, flush=True)
+    if sys.stdin.readline() == "die\\n":
+        os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(guarded, 0)
+"""
+
+
+@pytest.mark.parametrize("end", ["die", "leave"])
+def test_a_fork_that_goes_on_keeps_no_child_of_a_guard_alive(end: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", FORKS_IN_BETWEEN],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        both = [os.pidfd_open(int(process.stdout.readline())) for _ in range(2)]
+        process.stdin.write(f"{end}\n")
+        process.stdin.flush()
+        ended, _, _ = select.select(both, [], [], LIMIT_S)
+        for each in {*both} - {*ended}:
+            signal.pidfd_send_signal(each, signal.SIGKILL)
+        for each in both:
+            os.close(each)
+    assert len(ended) == 1

@@ -215,7 +215,6 @@ def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
     assert not shapes.guards
 
 
-
 @pytest.mark.parametrize(
     ("definition", "hint"),
     [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,27 +23,36 @@ class ForkLock:
 
     def __init__(self) -> None:
         """Make the lock."""
-        self._renew()
-        os.register_at_fork(
-            before=lambda: self.lock.acquire(timeout=LIMIT_S),
-            after_in_parent=self._go_on,
-            after_in_child=self._renew,
-        )
-
-    def _renew(self) -> None:
         self.lock = threading.RLock()
 
-    def _go_on(self) -> None:
-        # It has not got the lock if it waited too long.
-        with suppress(RuntimeError):
-            self.lock.release()
 
-
-# A fork takes the last one first, as who loads plugins takes both.
 FIRST_USE = ForkLock()
 """For what a first use computes, and imports of our own; who has it waits for no other lock."""
 LOADING = ForkLock()
 """For the import of core, and for loading plugins."""
+# In the order of who loads plugins, and takes both.
+_ALL = (LOADING, FIRST_USE)
+
+
+def _wait() -> None:
+    end = time.monotonic() + LIMIT_S
+    for each in _ALL:
+        each.lock.acquire(timeout=max(0, end - time.monotonic()))
+
+
+def _go_on() -> None:
+    for each in _ALL:
+        # It has not got the lock if it waited too long.
+        with suppress(RuntimeError):
+            each.lock.release()
+
+
+def _renew() -> None:
+    for each in _ALL:
+        each.lock = threading.RLock()
+
+
+os.register_at_fork(before=_wait, after_in_parent=_go_on, after_in_child=_renew)
 
 
 class cached(cached_property[T]):  # noqa: N801

@@ -6,14 +6,18 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 from . import guard
+from .fork_locks import FIRST_USE
 
 _GRACE_S = 1.0
 _CHUNK = 1 << 16
 _MOST_KEPT = 64 << 20
+# The ends of pipes that this process alone may have.
+_ours: set[int] = set()
 
 
 def run(
@@ -26,28 +30,51 @@ def run(
     Raises:
         OSError: this Python cannot be started.
     """
-    pipe, ours = os.pipe()
     process = None
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-I", "-S", guard.__file__, str(pipe), *command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            pass_fds=[pipe],
-            **options,
-        )
-        output, errors = _Reader(process.stdout), _Reader(process.stderr)
-        try:
-            status: int | None = process.wait(time_limit)
-        except subprocess.TimeoutExpired:
-            status = None
+        with lifeline() as pipe:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__, str(pipe), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                pass_fds=[pipe],
+                **options,
+            )
+            output, errors = _Reader(process.stdout), _Reader(process.stderr)
+            try:
+                status: int | None = process.wait(time_limit)
+            except subprocess.TimeoutExpired:
+                status = None
     finally:
-        os.close(pipe)
-        os.close(ours)
         if process is not None:
             process.wait()
     return status, output.text(), errors.text()
+
+
+@contextmanager
+def lifeline() -> Iterator[int]:
+    """Return the pipe of a guard, which ends its child when this is left, or this process ends."""
+    # A fork comes before this or after it, and its child closes the end that is ours.
+    with FIRST_USE.lock:
+        pipe, ours = os.pipe()
+        _ours.add(ours)
+    try:
+        yield pipe
+    finally:
+        os.close(pipe)
+        with FIRST_USE.lock:
+            if ours in _ours:
+                _ours.remove(ours)
+                os.close(ours)
+
+
+def _close_in_child() -> None:
+    while _ours:
+        os.close(_ours.pop())
+
+
+os.register_at_fork(after_in_child=_close_in_child)
 
 
 class _Reader(threading.Thread):

@@ -12,12 +12,14 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import torch
 from custom_pypto_contract.guard import guard
+from custom_pypto_contract.guarded import lifeline
 
 from .hostile import HostileCall, hostile_call
 from .judging import REASONS, TOO_LARGE, judge
@@ -138,18 +140,17 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
     ):
         folder = Path(name)
         counts[0] = numbers.start
-        with warnings.catch_warnings():
-            # Python warns of threads, which the child does not use.
-            warnings.simplefilter("ignore")
-            pipe, ours = os.pipe()
-            process = os.fork()
-        if process == 0:
-            os.close(ours)
-            _run_and_exit(op, tally.series.seed, numbers, counts, folder, pipe)
-        os.close(pipe)
-        # Its guard ends it when this is closed.
-        with os.fdopen(ours, "wb") as life:
-            end = _wait(process, life, counts, time_limit)
+        with lifeline() as pipe:
+            with warnings.catch_warnings():
+                # Python warns of threads, which the child does not use.
+                warnings.simplefilter("ignore")
+                process = os.fork()
+            if process == 0:
+                _run_and_exit(op, tally.series.seed, numbers, counts, folder, pipe)
+            end = _wait(process, counts, time_limit)
+        with suppress(ChildProcessError):
+            # It took too long.
+            os.waitpid(process, 0)
         if not end and counts[1] < len(numbers):
             end = "ends with status 0"
         last = counts[0]
@@ -168,8 +169,8 @@ def _ends(text: str, most: int = 3000) -> str:
     return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
 
 
-def _wait(process: int, life: IO[bytes], counts: memoryview, time_limit: float) -> str:
-    """Wait until a child ends; return what was wrong with that, or ''."""
+def _wait(process: int, counts: memoryview, time_limit: float) -> str:
+    """Wait until a child ends, or takes too long; return what was wrong with that, or ''."""
     number, since = counts[0], time.monotonic()
     while True:
         ended, status = os.waitpid(process, os.WNOHANG)
@@ -181,8 +182,6 @@ def _wait(process: int, life: IO[bytes], counts: memoryview, time_limit: float) 
         if counts[0] != number:
             number, since = counts[0], time.monotonic()
         elif time.monotonic() - since > time_limit:
-            life.close()
-            os.waitpid(process, 0)
             return f"is still in this call after {time_limit:g} seconds"
         time.sleep(0.01)
 

@@ -253,6 +253,7 @@ def _ndim(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor
 
 
 def _conjugate(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
+    _refuse_huge(value)
     return value.to(torch.complex64).conj()
 
 

@@ -58,13 +58,13 @@ def run(options: argparse.Namespace) -> int:
     sources = read_files.Sources(
         tuple(options.aclnn), tuple(options.reg_op), tuple(options.op_plugin), options.func
     )
-    if not sources.files:
+    if not sources.names:
         raise CommandError("name a file by --aclnn, --reg-op or --op-plugin", status=2)
     if options.func is not None and not sources.op_plugin:
         raise CommandError("--func is a function of the file that --op-plugin names", status=2)
     try:
         imported = read_files.read(sources)
-        written = write_files.write(imported, sources.files, options.output)
+        written = write_files.write(imported, sources.names.values(), options.output)
     except ImportingError as error:
         raise CommandError(str(error), status=2) from None
     show("\n".join(_lines(imported, written, write_files.decision_lines(imported))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,9 +38,11 @@ class Sources:
     """The one function to take of `op_plugin`."""
 
     @property
-    def files(self) -> list[str]:
-        """The names of all files."""
-        return [path.name for path in (*self.aclnn, *self.reg_op, *self.op_plugin)]
+    def names(self) -> dict[Path, str]:
+        """The name of each file; its path where another file has the same name."""
+        files = dict.fromkeys((*self.aclnn, *self.reg_op, *self.op_plugin))
+        count = Counter(path.name for path in files)
+        return {path: path.name if count[path.name] == 1 else str(path) for path in files}
 
 
 @dataclass
@@ -59,17 +62,18 @@ def read(sources: Sources) -> Imported:
         ImportingError: no file can be read as what it was said to be; the text says why for each.
     """
     skipped: list[str] = []
+    names = sources.names
     headers = _read_each(sources.aclnn, _header, skipped)
-    definitions = _read_each(sources.reg_op, _Operators, skipped)
+    definitions = _read_each(sources.reg_op, lambda path: _Operators(path, names[path]), skipped)
     functions = _read_each(
         sources.op_plugin,
-        lambda path: list(op_plugin.read(_text(path), path.name, sources.function)),
+        lambda path: list(op_plugin.read(_text(path), names[path], sources.function)),
         skipped,
     )
     if not (headers or definitions or functions):
         raise ImportingError("\n".join(skipped))
-    declared, problems = _declarations(headers)
-    generated = {path.name for path, (_, is_generated) in headers.items() if is_generated}
+    declared, problems = _declarations(headers, names)
+    generated = {names[path] for path, (_, is_generated) in headers.items() if is_generated}
     ops = [op for found in functions.values() for op in found]
     for op in ops:
         _check_against_header(op, declared)
@@ -122,14 +126,14 @@ def _header(path: Path) -> tuple[list[Declaration], bool]:
 
 
 def _declarations(
-    headers: Mapping[Path, tuple[list[Declaration], bool]],
+    headers: Mapping[Path, tuple[list[Declaration], bool]], names: Mapping[Path, str]
 ) -> tuple[dict[str, tuple[Declaration, Place]], dict[str, tuple[Place, str]]]:
     """Return the first declaration of each kernel, and where another one differs."""
     declared: dict[str, tuple[Declaration, Place]] = {}
     problems: dict[str, tuple[Place, str]] = {}
     for path, (found, _) in headers.items():
         for each in found:
-            place = Place(path.name, each.line)
+            place = Place(names[path], each.line)
             other, where = declared.setdefault(each.name, (each, place))
             if other.parameters != each.parameters:
                 text = f"{each.name} has other parameters than at {where}; give the header of one"
@@ -141,8 +145,8 @@ def _declarations(
 class _Operators:
     """The operators of a file: of its classes, of its prototypes, and their shape functions."""
 
-    def __init__(self, path: Path) -> None:
-        source = Source(_text(path), path.name)
+    def __init__(self, path: Path, name: str) -> None:
+        source = Source(_text(path), name)
         self.constants = source.constants
         self.shapes = ShapeFunctions(source)
         self.classes = list(op_def.read(source, self.shapes))

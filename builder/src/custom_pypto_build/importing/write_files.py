@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from custom_pypto_contract import ops_file
@@ -19,7 +19,7 @@ PROJECT = "pyproject.toml"
 DECISIONS = "decisions.txt"
 
 
-def write(imported: Imported, sources: Sequence[str], folder: Path) -> list[Path]:
+def write(imported: Imported, sources: Iterable[str], folder: Path) -> list[Path]:
     """Write the files into `folder`, which is made if it is missing; return their paths.
 
     Raises:

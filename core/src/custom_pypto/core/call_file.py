@@ -90,9 +90,9 @@ def _write(file: int, line: str) -> None:
 
 def _end_of(file: int, count: int) -> tuple[int, bytes]:
     """Return the last bytes of a file, and where they begin; none if it cannot be read."""
-    with suppress(OSError):
-        # `file` is open for writing alone.
-        with os.fdopen(small_file.open_regular(f"/proc/self/fd/{file}"), "rb") as again:
-            start = again.seek(max(0, again.seek(0, os.SEEK_END) - count))
-            return start, again.read()
+    # `file` is open for writing alone.
+    path = f"/proc/self/fd/{file}"
+    with suppress(OSError), os.fdopen(small_file.open_regular(path), "rb") as again:
+        start = again.seek(max(0, again.seek(0, os.SEEK_END) - count))
+        return start, again.read()
     return 0, b""
