@@ -1,12 +1,13 @@
 """Wrong kernels of the plugins in third_party: their sources with one fault each.
 
-The faults of a plugin are built as one plugin, whose ops have the fault's number behind their
-names, so that one build and one run of the conformance suite judge them all.
+The faults of a plugin are built as one plugin, from one source, whose ops have the fault's number
+behind their names. One run of the conformance suite judges those of all plugins.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,11 +16,11 @@ from repository import ROOT, copy_sources
 
 THIRD_PARTY = ROOT / "tests" / "third_party"
 
-# Ends the suite of an op at its first failure, and prints which test that was.
+# Ends the suite of an op at its first failure, and prints which test that was, or how many passed.
 _CONFTEST = """\
 import pytest
 
-CAUGHT = {}
+CAUGHT, PASSED = {}, {}
 
 
 def _op(item):
@@ -32,20 +33,23 @@ def pytest_runtest_setup(item):
 
 
 def pytest_runtest_makereport(item, call):
-    if call.excinfo is not None and not call.excinfo.errisinstance(pytest.skip.Exception):
+    if call.excinfo is not None:
         CAUGHT.setdefault(_op(item), f"{item.originalname}: {call.excinfo.value}")
+    elif call.when == "call":
+        PASSED[_op(item)] = PASSED.get(_op(item), 0) + 1
 
 
 def pytest_unconfigure():
     for op, test in CAUGHT.items():
         print("caught", op, " ".join(test.split())[:300])
+    for op, count in PASSED.items():
+        print("passed", op, count)
 """
 _SUITE = """\
-import custom_pypto_testing
 
 
-class TestFaults(custom_pypto_testing.Conformance):
-    plugin = "acme_faults"
+class Test{name}(custom_pypto_testing.Conformance):
+    plugin = "acme_{name}"
 """
 _PROJECT = """\
 [build-system]
@@ -53,12 +57,12 @@ requires = ["custom-pypto-build"]
 build-backend = "custom_pypto_build"
 
 [project]
-name = "acme-faults"
+name = "acme-{name}"
 version = "1.0.0"
 dependencies = ["custom-pypto-core"]
 
 [project.entry-points."custom_pypto.plugins"]
-acme_faults = "acme_faults"
+acme_{name} = "acme_{name}"
 
 [tool.setuptools.packages.find]
 where = ["src"]
@@ -87,19 +91,18 @@ class FaultyPlugin:
         faults = tomllib.loads((source / "faults.toml").read_text(encoding="utf-8"))
         self.faults = tuple(Fault(kind, **fault) for kind, fault in faults.items())
         contract = tomllib.loads((source / "ops.toml").read_text(encoding="utf-8"))
-        self._ops = [name for name in contract if name not in ("groups", "templates")]
+        self.ops = [name for name in contract if name not in ("groups", "templates")]
 
     def write(self, folder: Path) -> Path:
-        """Write the project, its suite included, into `folder`."""
+        """Write the project into `folder`."""
         copy_sources(self.source, folder)
-        (folder / "pyproject.toml").write_text(_PROJECT, encoding="utf-8")
-        (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
-        (folder / "test_suite.py").write_text(_SUITE, encoding="utf-8")
+        name = f"{self.source.name}_faults"
+        (folder / "pyproject.toml").write_text(_PROJECT.format(name=name), encoding="utf-8")
         self._write_contract(folder / "ops.toml")
         (source,) = (folder / "csrc").glob("*.cpp")
         self._write_kernels(source)
         (package,) = (folder / "src").iterdir()
-        self._write_hooks(package.rename(folder / "src" / "acme_faults") / "__init__.py")
+        self._write_hooks(package.rename(folder / "src" / f"acme_{name}") / "__init__.py")
         return folder
 
     def name(self, fault: Fault) -> str:
@@ -107,7 +110,7 @@ class FaultyPlugin:
         return self._renamed(fault.op, self.faults.index(fault))
 
     def _renamed(self, text: str, number: int) -> str:
-        return re.sub(rf"\b({'|'.join(self._ops)})\b", rf"\g<1>_{number}", text)
+        return re.sub(rf"\b({'|'.join(self.ops)})\b", rf"\g<1>_{number}", text)
 
     def _copies(self, file: Path, kind: str) -> list[str]:
         text = file.read_text(encoding="utf-8")
@@ -126,17 +129,14 @@ class FaultyPlugin:
         file.write_text("".join(texts), encoding="utf-8")
 
     def _write_kernels(self, file: Path) -> None:
-        registrations = []
+        includes, _, _ = file.read_text(encoding="utf-8").partition("\nnamespace {")
+        text, calls = f"{includes}\n", ""
         for number, copy in enumerate(self._copies(file, "csrc")):
-            body, _, registration = copy.partition("CUSTOM_PYPTO_PLUGIN(plugin)")
-            function = f"void register_{number}(custom_pypto::Registrar& plugin)"
-            registrations.append(f"{function};\n")
-            (file.parent / f"fault_{number}.cpp").write_text(f"{body}{function}{registration}")
-        calls = "".join(f"register_{number}(plugin); " for number in range(len(self.faults)))
-        file.write_text(
-            f'#include "ops.h"\n{"".join(registrations)}CUSTOM_PYPTO_PLUGIN(plugin) {{ {calls}}}\n',
-            encoding="utf-8",
-        )
+            body, _, registration = copy.removeprefix(includes).partition("CUSTOM_PYPTO_PLUGIN")
+            function = registration.replace("(plugin)", "(custom_pypto::Registrar& plugin)", 1)
+            text += f"namespace fault_{number} {{{body}void add{function}}}\n"
+            calls += f"fault_{number}::add(plugin); "
+        file.write_text(f"{text}CUSTOM_PYPTO_PLUGIN(plugin) {{ {calls}}}\n", encoding="utf-8")
 
     def _write_hooks(self, file: Path) -> None:
         copies = self._copies(file, "src")
@@ -151,6 +151,13 @@ class FaultyPlugin:
             merged = ", ".join(f"**copy_{number}.{hook}()" for number in numbers)
             text += f"\n\n@hookimpl\ndef {hook}():\n    return {{{merged}}}\n"
         file.write_text(text, encoding="utf-8")
+
+
+def write_suites(folder: Path, names: Iterable[str]) -> None:
+    """Write the suites of plugins, and a conftest.py that prints what they find."""
+    (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
+    suites = "".join(_SUITE.format(name=name) for name in names)
+    (folder / "test_suites.py").write_text(f"import custom_pypto_testing\n{suites}")
 
 
 def _spoil(text: str, fault: Fault) -> str:

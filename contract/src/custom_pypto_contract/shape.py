@@ -16,6 +16,7 @@ from typing import Any
 from . import nodes
 from .errors import ContractError
 from .expression import parse
+from .fork_locks import cached
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Dim:
     divisor: int = 1
     is_variadic: bool = False
 
-    @property
+    @cached
     def name(self) -> str | None:
         """The dim's name, if it is a plain one or ``M[i]``; it is bound where it stands first."""
         match self.expression:

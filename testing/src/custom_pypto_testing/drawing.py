@@ -6,7 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from random import Random
 from typing import Any
 
@@ -75,10 +75,11 @@ class Draft:
         """Choose at random; the result may break a rule of the contract."""
         self.op = op
         self._random = random
+        tensors = {each.name for each in op.tensors}
         self.scalars = {
             each.name: _scalar(op, each, random)
             for each in op.arguments
-            if all(each.name != tensor.name for tensor in op.tensors)
+            if each.name not in tensors
         }
         # By the name of the length, or of the list if its length has no name.
         self.lengths: dict[str, int] = {}
@@ -121,14 +122,15 @@ class Draft:
             if tensor.length is not None and tensor.length.name in self.lengths:
                 self.dims[tensor.length.name] = self.lengths[tensor.length.name]
             for dim in self.shapes[tensor.name] or ():
-                if dim.name is None or dim.name not in self.op.dims or dim.name in self.dims:
+                name = dim.name
+                if name is None or name in self.dims or name not in self.op.dims:
                     continue
 
-                def size(dim: Dim = dim) -> Any:
-                    count = self._counts.get(dim.name or "", 0)
+                def size(dim: Dim = dim, name: str = name) -> Any:
+                    count = self._counts.get(name, 0)
                     return [one() for _ in range(count)] if dim.is_variadic else one()
 
-                self.dims[dim.name] = (
+                self.dims[name] = (
                     [size() for _ in range(self.count_of(tensor))] if dim.is_of_element else size()
                 )
 
@@ -493,6 +495,7 @@ def _named_integers(op: OpContract, name: str) -> list[int]:
     return []
 
 
+@cache
 def _least_ndim(op: OpContract, tensor: str) -> int:
     """Return how many dims the rules demand of a tensor, beside its shape."""
     least = 0

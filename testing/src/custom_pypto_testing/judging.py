@@ -222,7 +222,7 @@ def _properties(tensor: torch.Tensor) -> Properties:
 def _run_fake(call: Call, *, in_fake_mode: bool) -> Outcome:
     try:
         if not in_fake_mode:
-            return _outcome(call, call.map(_Twins()).run)
+            return _outcome(call, call.map(Twins()).run)
         mode = FakeTensorMode()
         fakes = call.map(lambda name, tensor: mode.from_tensor(tensor))
     except Exception as error:
@@ -231,13 +231,14 @@ def _run_fake(call: Call, *, in_fake_mode: bool) -> Outcome:
         return _outcome(call, fakes.run)
 
 
-class _Twins:
+class Twins:
     """Makes tensors on meta that are otherwise as given, and share storages as those do."""
 
     def __init__(self) -> None:
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def __call__(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
+        """Return that of `tensor`."""
         if tensor.is_inference():
             with torch.inference_mode():
                 return self._twin(tensor)

@@ -16,6 +16,7 @@ from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawing import Arguments
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
+from custom_pypto_testing.judging import Twins
 from custom_pypto_testing.large_calls import calls_with_rest
 from custom_pypto_testing.violations import untested_rules, violations
 
@@ -113,8 +114,12 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
 
 
 def _refusal_of_fake(op: Op, given: Arguments) -> str | None:
+    call = Call(op.overload, (), given)
+    if not any(each.is_meta for each in call.tensors.values()):
+        # Takes a tenth of the time of FakeTensorMode, for the same fake.
+        return _refusal(op, dict(call.map(Twins()).kwargs))
     mode = FakeTensorMode()
-    fakes = Call(op.overload, (), given).map(lambda name, tensor: mode.from_tensor(tensor))
+    fakes = call.map(lambda name, tensor: mode.from_tensor(tensor))
     with mode:
         return _refusal(op, dict(fakes.kwargs))
 

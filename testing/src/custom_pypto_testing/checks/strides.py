@@ -47,8 +47,8 @@ def check_strides(case: Case) -> None:
                 if not run.equals(Run(returned, plain.mutable)):
                     compare_returned(case, actual, returned)
                     compare_mutated(case, call.mutable, plain.mutable)
-                # Gaps everywhere, and dims in reverse: a fake is slow, and knows no other layouts.
-                if layout in (layouts[0], layouts[-1]):
+                # Dims in reverse, where there is such a layout: a fake is slow.
+                if layout is layouts[-1]:
                     fake_call = fakes.replace({name: call.tensors[name]})
                     compare_fake(case, fake_call, actual, mode)
             except AssertionError as error:
@@ -73,11 +73,11 @@ def _run_with(
     strided = layout.view(memory, given.shape).copy_(given)
     before = memory.clone()
     call = call.replace({name: strided})
-    if _is_refused_by_rules(case, call):
-        return None, None
     try:
         returned = call.run()
     except RuntimeError as error:
+        if _is_refused_by_rules(case, call):
+            return None, None
         if f"'{name}'" not in str(error) or "contiguous" not in str(error):
             raise
         if may_refuse:
