@@ -6,10 +6,17 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
-from custom_pypto_testing import Conformance
+from custom_pypto_testing import Conformance, checks
+from custom_pypto_testing.drawing import NoCallError
+from custom_pypto_testing.subject import Op
+from faulty_ops import TWICE
+from manifests import contract_of
 
 SUITE = """
 from typing import Any
@@ -240,3 +247,27 @@ def test_documentation_names_every_test() -> None:
     tests = [name for name in vars(Conformance) if name.startswith("test_")]
     assert tests
     assert [name for name in tests if f"| `{name}` |" not in documented] == []
+
+
+@pytest.mark.parametrize("device", ["npu", "cpu"])
+def test_only_for_an_npu_may_no_random_call_be_right(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    contract = contract_of(
+        f'[twice]\nschema = "{TWICE}"\n[twice.tensors]\nx = {{ dtype = "int8" }}'
+    )
+    op = cast(Op, SimpleNamespace(name="twice", device=device, contract=None))
+
+    def draw_nothing(op: Op) -> None:
+        raise NoCallError(contract)
+
+    monkeypatch.setattr(checks, "left_out", lambda op: [])
+    monkeypatch.setattr(checks, "check_drawn", draw_nothing)
+    notes: list[str] = []
+    check = partial(Conformance().test_agrees_with_its_contract, op)
+    if device == "cpu":
+        with pytest.raises(NoCallError, match="none of"):
+            check(lambda _, text: notes.append(text))
+    else:
+        check(lambda _, text: notes.append(text))
+        assert notes[0].startswith("twice: random calls: twice: none of")

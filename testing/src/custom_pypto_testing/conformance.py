@@ -10,6 +10,7 @@ import pytest
 
 from . import checks
 from .case import Case, one_of_each_graph
+from .drawing import NoCallError
 from .plugin import UNCHECKED, devices, fuzz_series
 from .subject import Op, Subject
 from .verification.compiled import check_symbolic_graph
@@ -104,7 +105,13 @@ class Conformance:
         """Random calls that it allows: kernel, reference and fake; and graphs of torchair."""
         for text in checks.left_out(op):
             record_property(UNCHECKED, f"{op.name}: {text}")
-        checks.check_drawn(op)
+        try:
+            checks.check_drawn(op)
+        except NoCallError as error:
+            if op.device == "cpu":
+                raise
+            # The limits of a kernel for NPUs may be narrower than what is drawn.
+            record_property(UNCHECKED, f"{op.name}: random calls: {error}")
         if op.contract is not None and op.device != "cpu":
             found = check_symbolic_graph(op, 2, partial(print, "in a graph of torchair,"))
             if not found.applies:
