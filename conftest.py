@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parent
 SLOWEST = (
-    "plugins/sparse_attention/tests/test_conformance.py",
     "tests/test_wrong_kernels.py",
+    "plugins/sparse_attention/tests/test_conformance.py",
     "tests/test_bad_plugins.py",
     "builder/tests/test_build_check.py",
     "tests/test_new_command.py",
