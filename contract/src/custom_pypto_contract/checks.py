@@ -152,7 +152,6 @@ class _Lowering:
         self._binder: dict[str, tuple[str, Shape]] = {}
 
     def tensor(self, tensor: Tensor) -> Iterator[Step]:
-        """The steps of one tensor."""
         yield from self._presence(tensor)
         inner = tuple(self._of_list(tensor) if tensor.is_list else self._of_one(tensor))
         if tensor.is_optional:

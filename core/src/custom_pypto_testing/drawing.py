@@ -64,7 +64,6 @@ class NoCallError(DrawingError):
         self._op = op
 
     def __str__(self) -> str:
-        """Return the text."""
         return f"{self._op.name}: none of {_TRIES} random calls is right; {_blame(self._op)}"
 
 

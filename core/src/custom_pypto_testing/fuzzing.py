@@ -195,7 +195,6 @@ def _read_faults(file: Path) -> Iterator[tuple[int, str]]:
 def _run_and_exit(
     op: Op, seed: int, numbers: range, counts: memoryview, folder: Path, pipe: int
 ) -> None:
-    """Run calls; never return."""
     status = 1
     try:
         guard(pipe)

@@ -128,7 +128,6 @@ def _wrapped(size: int) -> int:
 
 
 def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
-    """Change one argument."""
     for _ in range(_TRIES):
         argument = random.choice(op.arguments)
         value = given[argument.name]

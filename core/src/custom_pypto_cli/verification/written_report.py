@@ -109,7 +109,6 @@ class WrittenReport:
 
 
 def _by_subject(results: Sequence[Result]) -> Iterator[Result]:
-    """Yield the results op by op."""
     for subject in dict.fromkeys(each.subject for each in results):
         yield from (each for each in results if each.subject == subject)
 

@@ -404,7 +404,6 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
 
 
 def _differentiated_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | None]]:
-    """Calls of the attention, as `_attention_calls`."""
     for layout in ("BSND", "TND"):
         paged = attention_arguments(DISTINCT, device, layout=layout, count=50)
         yield paged, f"odd-paged-{layout.lower()}", None
