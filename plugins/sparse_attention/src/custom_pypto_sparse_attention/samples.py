@@ -127,7 +127,6 @@ class Data:
     """Random tensors for one ``Sizes``, the same for the same seed on every device."""
 
     def __init__(self, sizes: Sizes, device: str = "cpu", seed: int = 0) -> None:
-        """Draw from a generator of its own, seeded with ``seed``."""
         self.sizes = sizes
         self.device = device
         self.generator = torch.Generator().manual_seed(seed)
