@@ -154,7 +154,6 @@ class _Lowering:
         self._binder: dict[str, tuple[str, Shape]] = {}
 
     def tensor(self, tensor: Tensor) -> Iterator[Step]:
-        """The steps of one tensor."""
         yield from self._presence(tensor)
         inner = tuple(self._of_list(tensor) if tensor.is_list else self._of_one(tensor))
         if tensor.is_optional:
@@ -186,11 +185,10 @@ class _Lowering:
 
     def _of_one(self, tensor: Tensor) -> Iterator[Step]:
         yield from self._kind(tensor)
-        yield from self._sizes(tensor)
+        yield from self._by_case(tensor, tensor.shape, "", self._sizes_of_shape)
         yield from self._strides(tensor)
 
     def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
-        """The number of tensors in a list."""
         have, want = attribute(tensor.name, "length"), dim.expression
         if dim.name in self._op.dims and dim.name not in self._surely_bound:
             may_be_bound = dim.name in self._bound
@@ -209,11 +207,6 @@ class _Lowering:
         for each in sorted((names_in(want) & set(self._op.dims)) - bound):
             step = _only_if(is_given(each), step)
         yield step
-
-    def _equal_dtypes(self, tensor: Tensor) -> Step:
-        own, first = attribute(tensor.element, "dtype"), attribute(tensor.name, "dtype")
-        text = message(f"must have the dtype of '{tensor.name}[0]' (", first, "), got ", own)
-        return Check(tensor.element, nodes.equal(own, first), text)
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
         allowed, required = tensor.allowed_when, tensor.required_when
@@ -258,7 +251,10 @@ class _Lowering:
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
         if tensor.is_list and not tensor.dtype.are_any:
-            yield self._equal_dtypes(tensor)
+            dtype, first_dtype = attribute(own, "dtype"), attribute(tensor.name, "dtype")
+            of_first = f"must have the dtype of '{tensor.name}[0]' ("
+            text = message(of_first, first_dtype, "), got ", dtype)
+            yield Check(own, nodes.equal(dtype, first_dtype), text)
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
         dtype = attribute(tensor.element, "dtype")
@@ -279,9 +275,6 @@ class _Lowering:
             yield Check(
                 tensor.element, nodes.disjunction(*conditions), message(*expected, ", got ", dtype)
             )
-
-    def _sizes(self, tensor: Tensor) -> Iterator[Step]:
-        yield from self._by_case(tensor, tensor.shape, "", self._sizes_of_shape)
 
     def _by_case(
         self, tensor: Tensor, tree: Tree, reason: str, of_shape: ShapeSteps
@@ -365,38 +358,17 @@ class _Lowering:
         binder, of_binder = self._binder[dims]
         # If the tensor that bound the dim may be None, the message must not name it.
         if dims in self._surely_bound and is_whole and dims not in self._op.descriptions:
-            hint = f"; {tensor.hint}" if tensor.hint else ""
-            others = len(of_binder) - 1
+            name, others = nodes.quoted(binder), len(of_binder) - 1
+            words = ("must have the shape of ", *name, " ", attribute(binder, "shape"), ", got ")
             if others:
                 part = "dimension" if others == 1 else f"{others} dimensions"
-                text = message(
-                    "must have the sizes ",
-                    bound,
-                    " (the shape of ",
-                    *nodes.quoted(binder),
-                    f" without its last {part}), got ",
-                    found,
-                    hint,
-                )
-            else:
-                expected = attribute(binder, "shape")
-                text = message(
-                    "must have the shape of ",
-                    *nodes.quoted(binder),
-                    " ",
-                    expected,
-                    ", got ",
-                    found,
-                    hint,
-                )
+                without = f" without its last {part}), got "
+                words = ("must have the sizes ", bound, " (the shape of ", *name, without)
+            text = message(*words, found, f"; {tensor.hint}" if tensor.hint else "")
         else:
             what = self._op.describe_dim(tensor, dims)
-            text = message(
-                f"must {'have' if is_whole else 'begin with'} the sizes ",
-                bound,
-                f" ({what}), got ",
-                found,
-            )
+            verb = "have" if is_whole else "begin with"
+            text = message(f"must {verb} the sizes ", bound, f" ({what}), got ", found)
         yield Check(own, nodes.equal(span, bound), text, is_of_sizes=True)
 
     def _may_be_bound(self, tensor: Tensor, dim: Dim) -> bool:

@@ -22,7 +22,6 @@ class ForkLock:
     """Enter its `lock`, which a thread may do again; a child has a new one."""
 
     def __init__(self) -> None:
-        """Make the lock."""
         self.lock = threading.RLock()
 
 

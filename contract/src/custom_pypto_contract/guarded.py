@@ -81,7 +81,6 @@ class _Reader(threading.Thread):
     """Reads a pipe to its end, so that its writer never waits, and keeps the last bytes."""
 
     def __init__(self, pipe: IO[bytes] | None) -> None:
-        """Begin to read."""
         super().__init__(daemon=True)
         assert pipe is not None
         self._pipe = pipe
@@ -89,7 +88,6 @@ class _Reader(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Read."""
         with self._pipe:
             while chunk := os.read(self._pipe.fileno(), _CHUNK):
                 self._kept += chunk

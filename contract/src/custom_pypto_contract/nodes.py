@@ -29,11 +29,6 @@ def quoted(name: str) -> tuple[str | ast.expr, ...]:
     return (f"'{list_of(name)}[", ast.Name(INDEX), "]'")
 
 
-def name(of: str) -> ast.Name:
-    """Return ``of``."""
-    return ast.Name(of)
-
-
 def attribute(tensor: str, of: str) -> ast.Attribute:
     """Return ``tensor.of``."""
     return ast.Attribute(ast.Name(tensor), of)
@@ -69,12 +64,12 @@ def equal(left: ast.expr, right: ast.expr) -> ast.expr:
 
 def is_none(of: str) -> ast.expr:
     """Return ``of is None``."""
-    return compare(name(of), ast.Is(), ast.Constant(None))
+    return compare(ast.Name(of), ast.Is(), ast.Constant(None))
 
 
 def is_given(of: str) -> ast.expr:
     """Return ``of is not None``."""
-    return compare(name(of), ast.IsNot(), ast.Constant(None))
+    return compare(ast.Name(of), ast.IsNot(), ast.Constant(None))
 
 
 def one_of(left: ast.expr, names: Sequence[str]) -> ast.expr:

@@ -96,7 +96,10 @@ class OpTable:
         merged: Table = {}
         for body in self._bodies():
             for name, value in body.get(key, {}).items():
-                merged[name] = _merge(merged.get(name), value)
+                old = merged.get(name)
+                if isinstance(old, dict) and isinstance(value, dict):
+                    value = {**old, **value}
+                merged[name] = value
         return merged
 
     def _tensors(self) -> dict[str, Table]:
@@ -310,10 +313,6 @@ def _words(text: str | list[str]) -> list[str]:
 
 def _lines(value: str | Iterable[str]) -> list[str]:
     return [" ".join(each.split()) for each in ([value] if isinstance(value, str) else value)]
-
-
-def _merge(old: Any, new: Any) -> Any:
-    return {**old, **new} if isinstance(old, dict) and isinstance(new, dict) else new
 
 
 def _as_choice(allowed_when: Table | None) -> Table | None:

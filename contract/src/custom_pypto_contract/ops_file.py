@@ -7,7 +7,7 @@ defaults; `contract_data` checks what the result means.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,15 +147,11 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
             raise ContractError(f"[{op}]: {error}") from None
         found.append(contract)
     bodies = (*groups.values(), *(document[op] for op in ops))
-    for name in sorted(set(templates) - set(_templates_of(bodies))):
+    tensors = (each for body in bodies for each in body.get("tensors", {}).values())
+    used = {each.get("template", "").partition("(")[0] for each in tensors}
+    for name in sorted({*templates} - used):
         raise ContractError(f"[templates.{name}]: no tensor has it")
     for name in groups:
         if not any(name in op.groups for op in found):
             raise ContractError(f"[groups.{name}]: no op includes it")
     return OpsFile(tuple(found), named)
-
-
-def _templates_of(bodies: Iterable[Any]) -> Iterator[str]:
-    for body in bodies:
-        for tensor in body.get("tensors", {}).values():
-            yield tensor.get("template", "").partition("(")[0]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from . import cpp_text
 from .errors import ContractError, did_you_mean
 from .expression import is_representable
 from .fork_locks import cached
@@ -105,7 +106,7 @@ def parse_schema(text: str) -> Schema:
 
 def _arguments(text: str) -> Iterator[Argument]:
     is_keyword_only = False
-    for part in _split(text):
+    for part in cpp_text.split(text):
         if part == "*":
             is_keyword_only = True
             continue
@@ -167,7 +168,7 @@ def _is_of(value: Any, type_: str) -> bool:
 def _returns(text: str) -> Iterator[Return]:
     text = text.strip()
     is_list = text.startswith("(") and text.endswith(")")
-    parts = list(_split(text[1:-1] if is_list else text))
+    parts = list(cpp_text.split(text[1:-1] if is_list else text))
     if len(parts) > 1 and not is_list:
         raise ContractError(f"schema: write several returns in parentheses: ({text})")
     for part in parts:
@@ -192,25 +193,3 @@ def _type(text: str) -> tuple[str, str]:
         )
     element = "int" if match["element"] == "SymInt" else match["element"]
     return element + re.sub(r"\d", "", match["suffix"]), match["alias"] or ""
-
-
-def _split(text: str) -> Iterator[str]:
-    """Return the parts between commas that are in no quotes and no brackets."""
-    depth, quote, part, previous = 0, "", "", ""
-    for character in text:
-        if quote:
-            quote = "" if character == quote and previous != "\\" else quote
-        elif character in "'\"":
-            quote = character
-        elif character in "([":
-            depth += 1
-        elif character in ")]":
-            depth -= 1
-        elif character == "," and depth == 0:
-            yield part.strip()
-            part = ""
-            continue
-        part += character
-        previous = character
-    if part.strip():
-        yield part.strip()

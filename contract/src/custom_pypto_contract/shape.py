@@ -62,7 +62,7 @@ class Choice:
     def selector_node(self) -> ast.expr:
         """The selector as an expression."""
         tensor = self.tensor
-        return nodes.name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
+        return ast.Name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
 
     def is_selected(self, value: Any) -> ast.expr:
         """Return the condition that the selector has a value."""

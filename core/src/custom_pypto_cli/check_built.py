@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,8 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
             return {"refused": str(error)}
         for mismatch in _mismatches(loaded.library, Path(opp) if opp else None):
             return {"refused": mismatch}
-        return {"kernels": {op.name: _devices(op.dispatch_keys) for op in loaded.ops}}
+        devices = {op.name: sorted({*op.dispatch_keys} & {*DEVICE_KEYS}) for op in loaded.ops}
+        return {"kernels": devices}
     missing = list(filter(_is_missing, metadata.requires(distribution) or []))
     if missing and "No module named" in loaded.reason:
         return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
@@ -96,10 +97,6 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
         declared = next((each for each in compared if not each.unchecked), None)
         if declared is not None and declared.mismatch:
             yield f"{declared.mismatch}\nRemedy: {REMEDY}"
-
-
-def _devices(keys: Iterable[str]) -> list[str]:
-    return sorted(set(keys).intersection(DEVICE_KEYS))
 
 
 def _is_missing(requirement: str) -> bool:

@@ -32,7 +32,6 @@ class Status(str, Enum):
     """It failed while it loaded; nothing of it is registered any more."""
 
     def __str__(self) -> str:
-        """Return the word itself."""
         return self.value
 
     @property

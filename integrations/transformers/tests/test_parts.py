@@ -30,6 +30,7 @@ LAYERS = [
         *(rotate, "eager_attention_forward", f"{prefix}Attention.expand_kv"),
         *(f"{prefix}Attention.forward", f"{prefix}Attention.__init__"),
         *(f"{prefix}Indexer.forward", f"{prefix}Indexer.__init__"),
+        *(f"{prefix}PreTrainedModel.{name}" for name in ("post_init", "set_attn_implementation")),
     )
 ]
 CACHE_LAYER = [
@@ -125,9 +126,9 @@ assert glm.config._attn_implementation == "custom_pypto"
 """
 
 
-def run_after(change: str) -> list[str]:
+def run_after(change: str, code: str = CHANGE) -> list[str]:
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
-    command = [sys.executable, "-c", CHANGE, change]
+    command = [sys.executable, "-c", code, change]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
@@ -140,6 +141,29 @@ def test_a_changed_indexer_leaves_its_family_to_transformers_with_one_warning() 
         " transformers "
     )
     assert " has another DeepseekV32Indexer.forward(self, *args, new=None, **kwargs); " in text
+
+
+RENAMED = """
+import warnings
+from transformers.models.deepseek_v32 import modeling_deepseek_v32 as module
+
+del module.DeepseekV32PreTrainedModel
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    import custom_pypto_transformers
+(text,) = [str(each.message) for each in caught if "custom_pypto" in each.filename]
+print(text)
+from tiny_models import make_model
+print(make_model("glm_moe_dsa").config._attn_implementation)
+print(make_model("deepseek_v32", implementation="sdpa").config._attn_implementation)
+"""
+
+
+def test_a_family_without_its_base_class_is_left_out_with_one_warning() -> None:
+    text, served, own = run_after("", RENAMED)
+    assert text.startswith("DeepseekV32 cannot have attn_implementation='custom_pypto': transform")
+    assert " has no transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Pre" in text
+    assert (served, own) == ("custom_pypto", "sdpa")
 
 
 def test_a_changed_cache_layer_leaves_the_cache_to_transformers_with_one_warning() -> None:

@@ -77,7 +77,10 @@ def assert_tensors_close(
     if not actual.dtype.is_floating_point:
         _assert_exact(name, actual, expected)
         return
-    tolerance = tolerances.get(actual.dtype) or _of_few_bits(actual.dtype)
+    limits = torch.finfo(actual.dtype)
+    # That of a dtype of few bits.
+    own = Tolerance(relative=limits.eps, absolute=limits.smallest_normal, cosine=limits.eps**2)
+    tolerance = tolerances.get(actual.dtype, own)
     actual, expected = actual.double(), expected.double()
     if actual.equal(expected):
         return
@@ -156,11 +159,6 @@ def _fail(
         f" {_position(worst, actual.shape)}, is {given} instead of {wanted}{gap};"
         f" allowed: {allowed}"
     )
-
-
-def _of_few_bits(dtype: torch.dtype) -> Tolerance:
-    eps = torch.finfo(dtype).eps
-    return Tolerance(relative=eps, absolute=torch.finfo(dtype).smallest_normal, cosine=eps * eps)
 
 
 def _bits(tensor: torch.Tensor) -> torch.Tensor:

@@ -6,7 +6,7 @@ import ast
 import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -64,7 +64,6 @@ class NoCallError(DrawingError):
         self._op = op
 
     def __str__(self) -> str:
-        """Return the text."""
         return f"{self._op.name}: none of {_TRIES} random calls is right; {_blame(self._op)}"
 
 
@@ -354,11 +353,11 @@ def _for_each_element(
     if any(value_of(name) is None for name in names_in(length)):
         return
     for index in range(evaluate(length, value_of)):
-        yield partial(_value_at, index, value_of)
 
+        def value_at(name: str, index: int = index) -> Any:
+            return index if name == INDEX else value_of(name)
 
-def _value_at(index: int, value_of: Callable[[str], Any], name: str) -> Any:
-    return index if name == INDEX else value_of(name)
+        yield value_at
 
 
 def draw(op: OpContract, random: Random) -> Arguments:

@@ -11,7 +11,6 @@ import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +155,10 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
         last = counts[0]
         for position, key in enumerate(_COUNTED[1:], start=1):
             tally.counts[key] += counts[position]
-        tally.faults.extend(_read_faults(folder / "faults"))
+        faults = folder / "faults"
+        for line in faults.read_text(encoding="utf-8").splitlines() if faults.exists() else ():
+            number, _, text = line.partition(" ")
+            tally.faults.append((int(number), text))
         if end:
             tally.counts["run"] += 1
             written = (folder / "output").read_text(encoding="utf-8", errors="replace")
@@ -186,16 +188,9 @@ def _wait(process: int, counts: memoryview, time_limit: float) -> str:
         time.sleep(0.01)
 
 
-def _read_faults(file: Path) -> Iterator[tuple[int, str]]:
-    for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else ():
-        number, _, text = line.partition(" ")
-        yield int(number), text
-
-
 def _run_and_exit(
     op: Op, seed: int, numbers: range, counts: memoryview, folder: Path, pipe: int
 ) -> None:
-    """Run calls; never return."""
     status = 1
     try:
         guard(pipe)

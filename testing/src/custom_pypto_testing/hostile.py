@@ -118,17 +118,12 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
         for index, sizes in enumerate(draft.sizes_of_all(tensor)):
             if sizes != before[tensor.name][index]:
                 one = made[index].new_zeros([1] * len(sizes))
-                made[index] = one.expand([*map(_wrapped, sizes)])
+                made[index] = one.expand([(size + 2**63) % 2**64 - 2**63 for size in sizes])
         given[tensor.name] = made if tensor.is_list else made[0]
     return given
 
 
-def _wrapped(size: int) -> int:
-    return (size + 2**63) % 2**64 - 2**63
-
-
 def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
-    """Change one argument."""
     for _ in range(_TRIES):
         argument = random.choice(op.arguments)
         value = given[argument.name]

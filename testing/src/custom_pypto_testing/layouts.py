@@ -47,7 +47,6 @@ class Layout:
         return self.view(self.memory(tensor), tensor.shape).copy_(tensor)
 
     def __str__(self) -> str:
-        """Describe the layout for an error."""
         parts = [
             "" if self.order == tuple(sorted(self.order)) else f"dims in the order {[*self.order]}",
             # Room behind the outermost dim is beside the tensor.

@@ -173,13 +173,11 @@ class _Breaker:
         self._index = 0
 
     def _of(self, given: Arguments) -> torch.Tensor:
-        """Return the tensor in a call that is changed."""
         value = given[self._name]
         tensor: torch.Tensor = value[self._index] if self._tensor.is_list else value
         return tensor
 
     def _with(self, given: Arguments, changed: torch.Tensor) -> Arguments:
-        """Return a call with another tensor instead."""
         value: Any = changed
         if self._tensor.is_list:
             value = [*given[self._name]]
@@ -188,11 +186,9 @@ class _Breaker:
 
     @property
     def _named(self) -> str:
-        """Return how errors name the tensor that is changed."""
         return f"{self._name}[{self._index}]" if self._tensor.is_list else self._name
 
     def all(self) -> Iterator[Violation]:
-        """Return every violation that is found."""
         for rule, change, is_of_element in (
             ("ndim", self._ndim, True),
             ("dtype", self._dtype, True),

@@ -66,8 +66,6 @@ def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
 
 
 class _Statement:
-    """One statement of a constructor."""
-
     def __init__(self, definition: Definition, text: str, source: Source, offset: int) -> None:
         self._definition = definition
         self._text = text
@@ -78,7 +76,6 @@ class _Statement:
         return self._source.place(self._offset + at)
 
     def read(self) -> None:
-        """Add what it says to the definition."""
         match = _PARAMETER.match(self._text)
         if match is None:
             self._other()

@@ -46,7 +46,10 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
     ]
     for op in ops:
-        lines = [part for line in _remarks(op) for part in _commented(line)]
+        decisions = (f"TO DECIDE ({each.place}): {each.text}" for each in op.decisions)
+        lines = [
+            part for line in (str(op.place), *decisions) for part in _commented(one_line(line))
+        ]
         for line in _table(op) if op.name else ():
             lines += [line] if op.is_complete else _commented(one_line(line))
         blocks.append("\n".join(lines))
@@ -71,12 +74,6 @@ def decision_line(op: ImportedOp, decision: Decision) -> str:
     """Return a decision as compilers write an error: ``file:line: op: what``."""
     name = f"{op.name}: " if op.name else ""
     return one_line(f"{decision.place}: {name}{decision.text}")
-
-
-def _remarks(op: ImportedOp) -> Iterator[str]:
-    yield one_line(str(op.place))
-    for each in op.decisions:
-        yield one_line(f"TO DECIDE ({each.place}): {each.text}")
 
 
 def _table(op: ImportedOp) -> Iterator[str]:

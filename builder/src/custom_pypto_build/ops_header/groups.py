@@ -55,7 +55,6 @@ def _group_arguments(name: str, op: OpContract) -> list[Argument]:
 
 
 def _group_dims(name: str, op: OpContract) -> list[str]:
-    """Return the dims of a group's tensors."""
     found = (
         dim.name
         for tensor in op.tensors

@@ -84,16 +84,13 @@ class OpStruct:
         yield "  // Throws std::runtime_error, which names op and argument. Reads no values."
         yield "  static Sizes check([[maybe_unused]] const Arguments& a) {"
         yield "    Sizes s;"
-        yield from self._set_enums()
-        yield from Statements(self._expressions).of(checks.steps(self._op))
-        yield "    return s;"
-        yield "  }"
-
-    def _set_enums(self) -> Iterator[str]:
         for name, values in self._expressions.enums.items():
             argument = f"a.{identifier(name)}"
             chain = "".join(f"{argument} == {quoted(v)} ? {camel(name)}::{v} : " for v in values)
             yield f"    s.{identifier(name)} = {chain}static_cast<{camel(name)}>(-1);"
+        yield from Statements(self._expressions).of(checks.steps(self._op))
+        yield "    return s;"
+        yield "  }"
 
     def _limits(self) -> Iterator[str]:
         for name, rules in self._op.npu.limits.items():

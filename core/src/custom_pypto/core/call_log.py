@@ -18,7 +18,6 @@ class CallLog:
     """The file that calls are logged to."""
 
     def __init__(self, target: str) -> None:
-        """Open the file `target`; warn if that fails, and log nothing."""
         path = "" if target == environment.STANDARD_ERROR else target
         self._file = CallFile(environment.LOG, path)
 

@@ -28,7 +28,6 @@ class CallRecord:
     """The file that calls are kept in; if `target` is a folder, their tensors are in it, too."""
 
     def __init__(self, target: str) -> None:
-        """Open the file; warn if that fails, and keep nothing."""
         # Path.is_dir raises an error for a name that is too long.
         self._folder = Path(target) if os.path.isdir(target) else None  # noqa: PTH112
         path = self._folder / CALLS if self._folder else Path(target)

@@ -33,7 +33,6 @@ class CallWatch:
     """The ops whose calls are watched."""
 
     def __init__(self, watchers: Sequence[Watcher]) -> None:
-        """Watch no op yet."""
         self._watchers = watchers
 
     def watch(self, ops: Iterable[str]) -> None:

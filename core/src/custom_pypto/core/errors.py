@@ -30,7 +30,6 @@ class PluginError(RuntimeError):
     """A plugin cannot be used; the text names it, says why, and what to do."""
 
     def __init__(self, text: str) -> None:
-        """Take the text, which is shown on terminals."""
         super().__init__(escape_lines(text))
 
 
@@ -38,7 +37,6 @@ class PluginWarning(UserWarning):
     """Something about plugins is not as the user expects; everything else works."""
 
     def __init__(self, text: str) -> None:
-        """Take the text, which is shown on terminals."""
         super().__init__(escape_lines(text))
 
 

@@ -26,7 +26,6 @@ class FlopFormulas:
     """The formulas of the ops that `contracts` returns, which are those of the loaded plugins."""
 
     def __init__(self, contracts: Callable[[], Iterable[LazyContract]]) -> None:
-        """Take the contracts; nothing is registered yet."""
         self._contracts = contracts
         self._imports = AfterImport([_MODULE], self._register)
 

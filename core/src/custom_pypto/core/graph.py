@@ -33,7 +33,6 @@ class Graph:
     """The converters that wait for torchair."""
 
     def __init__(self) -> None:
-        """Wait for torchair, with no converters yet."""
         self._waiting: OrderedDict[str, Converters] = OrderedDict()
         self._renew()
         os.register_at_fork(after_in_child=self._renew)

@@ -41,7 +41,6 @@ class Loader:
     """The plugins of this process; `namespace` holds it."""
 
     def __init__(self, settings: Environment) -> None:
-        """Find the installed plugins; none is loaded yet."""
         self._settings = settings
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
@@ -147,7 +146,6 @@ class Loader:
                 self._loading_thread = None
 
     def _load_accepted(self) -> None:
-        """Load the plugins that are accepted, in their order."""
         accepted = self._with_status(Status.ACCEPTED)
         if not accepted:
             return

@@ -19,7 +19,6 @@ class OpArguments:
     """The arguments of an op that is registered."""
 
     def __init__(self, op: str) -> None:
-        """Read the schema of `op`."""
         self._op = op
         name, _, overload = op.partition(".")
         self._schema = torch._C._get_schema(f"{NAMESPACE}::{name}", overload)

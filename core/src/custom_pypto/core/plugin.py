@@ -36,7 +36,6 @@ class Plugin:
     """A plugin, which starts in the state that discovery gave it."""
 
     def __init__(self, installed: InstalledPlugin) -> None:
-        """Take what discovery found; nothing is loaded yet."""
         self.installed = installed
         self.name = installed.name
         self.status = installed.status

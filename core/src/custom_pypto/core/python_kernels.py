@@ -30,7 +30,6 @@ class PythonKernels:
     """Registrations with the dispatcher that live until `remove`."""
 
     def __init__(self) -> None:
-        """Register nothing yet."""
         self.library = torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]
 
     def define(self, ops: Iterable[ManifestOp]) -> None:

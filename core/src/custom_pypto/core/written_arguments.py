@@ -13,7 +13,6 @@ class Written:
     """The tensors that one call of an op writes to; mutation.h has these checks in C++."""
 
     def __init__(self, op: str) -> None:
-        """Start with no tensor of a call of `op`."""
         self._op = op
         self._tensors: list[tuple[str, torch.Tensor]] = []
 

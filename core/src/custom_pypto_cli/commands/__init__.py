@@ -44,7 +44,6 @@ class CommandError(Exception):
     """Ends a command with a message on standard error and an exit status."""
 
     def __init__(self, message: str, status: int = 1) -> None:
-        """Take the message, which says what to do, and the exit status."""
         super().__init__(message)
         self.status = status
 

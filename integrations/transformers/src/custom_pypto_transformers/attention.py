@@ -163,7 +163,6 @@ def _is_plain_linear(module: nn.Module) -> bool:
 def _attend_in_chunks(
     module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
 ) -> Tensor:
-    """Compute [B, S, N, V] in chunks of tokens."""
     batch, _, tokens, _ = query.shape
     lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
     # Under torch.compile a loop would specialise the number of tokens.

@@ -7,8 +7,10 @@ import inspect
 from typing import Any
 
 from .attention import LatentAttention
+from .fallback import warn_once
 from .indexer import FusedIndexer
 from .parts import Parts
+from .support import NAME
 from .switch import replacements, watch
 
 # Families whose layers compute the same as DeepSeek-V3.2's, up to the order of the rope: the folder
@@ -36,7 +38,10 @@ def serve_families() -> None:
             takes = frozenset(inspect.signature(indexer.forward).parameters)
             _replace(indexer, FusedIndexer, rope=rope, takes=takes)
             _replace(getattr(module, f"{prefix}Attention"), LatentAttention)
-        watch(getattr(module, f"{prefix}PreTrainedModel"), difference)
+        try:
+            watch(getattr(module, f"{prefix}PreTrainedModel"), difference)
+        except AttributeError:
+            warn_once(str(difference), f"{prefix} cannot have attn_implementation='{NAME}'")
 
 
 def _replace(original: type[Any], mixin: type[Any], **members: Any) -> None:
@@ -60,6 +65,8 @@ def _difference_of_layers(module: str, prefix: str, rotate: str) -> str | None:
     parts, attention, indexer = Parts(module), f"{prefix}Attention", f"{prefix}Indexer"
     parts.check(rotate, 4, "unsqueeze_dim")
     parts.check("eager_attention_forward", 5, "scaling dropout")
+    parts.check(f"{prefix}PreTrainedModel.post_init", 1)
+    parts.check(f"{prefix}PreTrainedModel.set_attn_implementation", 2)
     parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
     parts.check(f"{indexer}.forward", like=FusedIndexer.forward)
     parts.reads(f"{attention}.forward", "expand_kv indexer indices scaling dropout")

@@ -155,7 +155,7 @@ def _has(found: Any, use: str) -> bool:
     # Instances get their attributes from fields of a dataclass, or from assignments in __init__.
     return any(
         attribute in vars(base).get("__annotations__", ())
-        or attribute in _names_in(vars(base).get("__init__"))
+        or attribute in getattr(getattr(base.__init__, "__code__", None), "co_names", ())
         for base in getattr(found, "__mro__", ())
     )
 
@@ -165,8 +165,3 @@ def _takes(function: Any, known: str) -> bool:
     given = [each for each in inspect.signature(function).parameters if each not in ("self", "cls")]
     expected = (each for each in known.split(",") if each)
     return given == [each.rstrip("?") for each in expected if each[-1] != "?" or each[:-1] in given]
-
-
-def _names_in(function: Any) -> tuple[str, ...]:
-    code = getattr(function, "__code__", None)
-    return () if code is None else code.co_names

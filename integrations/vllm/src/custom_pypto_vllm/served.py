@@ -57,7 +57,10 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         "context parallel is not supported: use --tensor-parallel-size",
     ),
     (
-        lambda config: config.cache_config.cache_dtype not in ("auto", _dtype_name(config)),
+        lambda config: (
+            f"torch.{config.cache_config.cache_dtype}"
+            not in ("torch.auto", str(config.model_config.dtype))
+        ),
         (
             "the latent cache has the model's dtype: use --kv-cache-dtype auto; for a smaller cache"
             f' of index keys, add --additional-config \'{{"{INDEX_CACHE}": "int8"}}\''
@@ -115,7 +118,3 @@ def check_supported(config: Any) -> None:
         if refused(about):
             raise NotImplementedError(f"custom_pypto_vllm: {model.architectures[0]}: {sentence}")
     index_cache_kind(config)
-
-
-def _dtype_name(config: Any) -> str:
-    return str(config.model_config.dtype).removeprefix("torch.")

@@ -108,7 +108,6 @@ def _rows(
     sparse_mode: int = 3,
     **_: object,
 ) -> Iterator[_Row]:
-    """Every row that sees a key."""
     tokens = _tokens(query, layout_query, actual_seq_lengths_query)
     lengths = _keys(key, layout_key, actual_seq_lengths_key, block_table)
     for rows, places in zip(tokens, lengths, strict=True):

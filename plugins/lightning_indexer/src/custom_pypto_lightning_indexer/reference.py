@@ -134,7 +134,6 @@ def _rows_of(
 
 
 def _lengths(tensor: torch.Tensor, layout: str, given: torch.Tensor | None) -> list[int]:
-    """How many tokens each sequence has."""
     if given is None:
         return [tensor.shape[1]] * tensor.shape[0]
     lengths: list[int] = given.tolist()

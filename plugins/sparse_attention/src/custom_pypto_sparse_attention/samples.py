@@ -127,7 +127,6 @@ class Data:
     """Random tensors for one ``Sizes``, the same for the same seed on every device."""
 
     def __init__(self, sizes: Sizes, device: str = "cpu", seed: int = 0) -> None:
-        """Draw from a generator of its own, seeded with ``seed``."""
         self.sizes = sizes
         self.device = device
         self.generator = torch.Generator().manual_seed(seed)
@@ -404,7 +403,6 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
 
 
 def _differentiated_calls(device: str) -> Iterator[tuple[Arguments, str, Arguments | None]]:
-    """Calls of the attention, as `_attention_calls`."""
     for layout in ("BSND", "TND"):
         paged = attention_arguments(DISTINCT, device, layout=layout, count=50)
         yield paged, f"odd-paged-{layout.lower()}", None

@@ -72,7 +72,6 @@ class _CountingBackend:
     """Compiles with another backend, keeps the graphs and counts their runs."""
 
     def __init__(self, backend: str) -> None:
-        """Compile with the torch.compile backend named `backend`."""
         self.graphs: list[torch.fx.GraphModule] = []
         self.runs = 0
         self._compile = lookup_backend(backend)
@@ -80,7 +79,6 @@ class _CountingBackend:
     def __call__(
         self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor], **options: Any
     ) -> Callable[..., Any]:
-        """Compile `graph`: what torch.compile calls."""
         compiled = self._compile(graph, inputs, **options)
         # Not earlier: torch starts again, by an exception, when it makes a number a constant.
         self.graphs.append(graph)
@@ -92,7 +90,6 @@ class _CountingBackend:
         return run
 
     def calls_of(self, op: OpOverload[..., Any]) -> int:
-        """How often `op` occurs in the graphs."""
         targets = (op, op.overloadpacket)
         return sum(node.target in targets for graph in self.graphs for node in graph.graph.nodes)
 

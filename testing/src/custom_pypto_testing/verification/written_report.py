@@ -77,8 +77,13 @@ class WrittenReport:
         yield from _table(
             ("op", "check", "outcome", "seconds", ""), map(_row, _by_subject(self.results))
         )
-        yield from self._details()
-        yield from _section("What the checks are", _legend(self.device))
+        for result in _by_subject(self.results):
+            if result.verdict is Verdict.FAILED:
+                title = f"{result.subject}: {result.check}: {result.verdict.value}"
+                yield from _section(_plain(title), result.text.split("\n"))
+        checks = [*checks_on(self.device, OF_MACHINE), *checks_on(self.device, OF_OPS)]
+        legend = align([(check.name, check.what) for check in checks])
+        yield from _section("What the checks are", legend)
         yield from _section("NPUs", align(list(self.npus.items())))
         yield from _section("Plugins", align([list(each.values()) for each in self.plugins]))
         yield from _section("custom-pypto doctor", report_lines(self.doctor))
@@ -101,12 +106,6 @@ class WrittenReport:
                 )
                 yield ""
 
-    def _details(self) -> Iterator[str]:
-        for result in _by_subject(self.results):
-            if result.verdict is Verdict.FAILED:
-                title = f"{result.subject}: {result.check}: {result.verdict.value}"
-                yield from _section(_plain(title), result.text.split("\n"))
-
     def _data(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
@@ -122,7 +121,6 @@ class WrittenReport:
 
 
 def _by_subject(results: Sequence[Result]) -> Iterator[Result]:
-    """Yield the results op by op."""
     for subject in dict.fromkeys(each.subject for each in results):
         yield from (each for each in results if each.subject == subject)
 
@@ -130,11 +128,6 @@ def _by_subject(results: Sequence[Result]) -> Iterator[Result]:
 def _row(result: Result) -> tuple[str, ...]:
     cells = (result.subject, result.check, result.verdict.value)
     return (*cells, f"{result.seconds:.1f}", result.brief)
-
-
-def _legend(device: str) -> list[str]:
-    checks = [*checks_on(device, OF_MACHINE), *checks_on(device, OF_OPS)]
-    return align([(check.name, check.what) for check in checks])
 
 
 def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:

@@ -13,7 +13,6 @@ from custom_pypto_contract.attributes import ALL_ATTRIBUTES, COST_ATTRIBUTES
 from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.contract import OpContract, Output, Rule
 from custom_pypto_contract.evaluate import Decide, evaluate
-from custom_pypto_contract.expression import Message
 from custom_pypto_contract.nodes import INDEX, list_of
 from custom_pypto_contract.shape import resolve
 from custom_pypto_discovery.printable import printable
@@ -129,18 +128,15 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        argument = self.show(step.argument)
-        return printable(f"{self._op.name}: argument '{argument}' {self._message(step.message)}")
+        text = f"{self._op.name}: argument '{self.show(step.argument)}' "
+        for part in step.message:
+            text += part if isinstance(part, str) else _format(self.value(part))
+        return printable(text)
 
     def show(self, tensor: str) -> str:
         """Return the name of a tensor as errors write it: a list's element has its index."""
         is_element = list_of(tensor) != tensor
         return f"{list_of(tensor)}[{self._index}]" if is_element else tensor
-
-    def _message(self, message: Message) -> str:
-        return "".join(
-            part if isinstance(part, str) else _format(self.value(part)) for part in message
-        )
 
 
 def empty_outputs(

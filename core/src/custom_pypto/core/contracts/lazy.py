@@ -29,7 +29,6 @@ class LazyContract:
     """The contract of one op of a plugin, which messages call `owner`."""
 
     def __init__(self, op: manifest.ManifestOp, owner: str = "its plugin") -> None:
-        """Read nothing yet."""
         self.name = op.name
         self._op = op
         self._owner = owner
