@@ -302,6 +302,7 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     """
     needed = {
         "abi",
+        "collector",
         "errors",
         "fork_locks",
         "manifest",
