@@ -25,9 +25,11 @@ def kernels() -> Iterator[None]:
     made.library.impl(OP, add, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
     made.add_rules_for_slices([OP])
     made.add_fakes({OP: lambda x, *, more: None})
-    # Code that was compiled without today's rules must not be found.
+    # Code that was compiled without today's rules must not be found. To precompile torch's headers
+    # takes longer than to compile what is here.
+    options = {"fx_graph_cache": False, "aot_inductor.precompile_headers": False}
     with (
-        torch._inductor.config.patch(fx_graph_cache=False),
+        torch._inductor.config.patch(options),
         torch._functorch.config.patch(enable_autograd_cache=False),
     ):
         yield
