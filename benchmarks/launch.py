@@ -21,7 +21,7 @@ from typing import Any
 
 from custom_pypto_build import plugin_library
 from custom_pypto_build.installed import find_package
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_contract import variables
 
 from benchmarks import child, torch_library
 
@@ -56,7 +56,7 @@ def main() -> None:
                 TASK_QUEUE_ENABLE=str(queue),
                 ASCEND_OPP_PATH=str(build / "opp"),
                 TORCH_DEVICE_BACKEND_AUTOLOAD="0",
-                **dict.fromkeys(FASTER, "1"),
+                **dict.fromkeys((variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE), "1"),
             )
             for queue in (0, 1, 2)
         }

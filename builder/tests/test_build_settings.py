@@ -103,6 +103,10 @@ WITH_PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"
         ),
         ("sources = []", "tool.custom-pypto.sources is empty"),
         (
+            SOURCES + 'include-packages = ["a.b"]',
+            "tool.custom-pypto.include-packages: 'a.b' is not the name of",
+        ),
+        (
             'sources = "csrc/*.cpp"',
             "tool.custom-pypto.sources must be a list of non-empty strings, got 'csrc/*.cpp'",
         ),

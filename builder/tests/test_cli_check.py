@@ -159,11 +159,11 @@ CHANGES: dict[str, tuple[Callable[[WheelDraft], object], str]] = {
     ),
     "file in core's package behind .data": (
         _with_files(**{"acme_first-1.0.data/purelib/custom_pypto/__init__.py": ""}),
-        "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own",
+        "problem: packages: the wheel has files in custom_pypto, a package of custom_pypto itself",
     ),
     "file in core's package": (
         _with_files(**{"custom_pypto/__init__.py": ""}),
-        "problem: packages: the wheel has files in custom_pypto, which is custom-pypto-core's own",
+        "problem: packages: the wheel has files in custom_pypto, a package of custom_pypto itself",
     ),
     "other package": (
         _with_files(**{"tests/test_first.py": ""}),

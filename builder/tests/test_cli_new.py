@@ -44,6 +44,7 @@ def test_says_what_it_wrote_and_what_is_left(capsys):
         "next:\n"
         "  cd acme-rms\n"
         "  pip install --no-build-isolation -e .\n"
+        "  pip install custom-pypto-testing\n"
         "  python -m pytest tests\n"
     )
 

@@ -114,6 +114,36 @@ def test_a_section_that_raises_is_a_finding_and_the_others_go_on(monkeypatch, ca
     assert len(report["cann"]) == 3
 
 
+GOOD = """
+from custom_pypto_cli.probes.probe import Probe
+def probes(trial): yield Probe("tuner", "2 devices").with_note("one is old", "get a newer one")
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "value", "remark"),
+    [
+        (GOOD, "2 devices", "one is old"),
+        ("import os; os._exit(7)", "could not be looked at", "acme_tuning: ended with status 7"),
+    ],
+)
+def test_a_wheel_may_add_a_section_that_runs_in_another_process(
+    monkeypatch, tmp_path, capsys, source, value, remark
+):
+    monkeypatch.setattr(doctor, "_SECTIONS", {"machine": doctor._SECTIONS["machine"]})
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "acme_tuning.py").write_text(source)
+    (dist_info := tmp_path / "acme_tuning-1.0.dist-info").mkdir()
+    (dist_info / "METADATA").write_text("Name: acme-tuning\nVersion: 1.0\n")
+    (dist_info / "entry_points.txt").write_text("[custom_pypto.doctor]\nfast_paths = acme_tuning\n")
+    assert main(["doctor", "--json"]) in {0, 1}
+    sections = json.loads(capsys.readouterr().out)["sections"]
+    assert next(iter(sections)) == "machine"
+    [probe] = sections["fast paths"]
+    assert probe["value"] == value
+    assert probe["remark"].startswith(remark)
+
+
 @pytest.mark.parametrize("limit", ["0", "-1", "inf", "soon"])
 def test_a_time_limit_that_is_none_is_refused(limit, capsys):
     with pytest.raises(SystemExit) as exit_info:

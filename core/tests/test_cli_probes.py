@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_records import ADD_KERNEL, MISSING_KERNEL
 from custom_pypto_cli import child, distribution, records
-from custom_pypto_cli.probes import build_tools, cann, core, machine, npu_kernels, torch, variables
+from custom_pypto_cli.probes import cann, core, machine, npu_kernels, torch, variables
 from custom_pypto_cli.probes.probe import Level, Probe
 from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_contract.variables import KNOWN
@@ -160,34 +160,6 @@ class TestCann:
         install(site, "torch_npu", "2.13.0")
         found = by_name(cann.probes(Trial()))["ASCEND_HOME_PATH"]
         assert found.level is Level.NOTE
-
-
-class TestBuildTools:
-    def test_names_the_compiler_and_ninja(self):
-        found = by_name(build_tools.probes(Trial()))
-        assert found["C++ compiler"].level is Level.OK
-        assert found["ninja"].level is Level.OK
-
-    def test_no_compiler_is_worth_a_note(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.delenv("CXX", raising=False)
-        monkeypatch.delenv("CC", raising=False)
-        found = by_name(build_tools.probes(Trial()))["C++ compiler"]
-        assert found.level is Level.NOTE
-        assert found.advice == "only building a plugin from source needs it"
-
-    def test_no_torch_headers_are_worth_a_note(self, monkeypatch, tmp_path):
-        monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
-        assert by_name(build_tools.probes(Trial()))["torch headers"].level is Level.NOTE
-
-    def test_a_compiler_that_cannot_be_run_is_reported(self, monkeypatch, tmp_path):
-        broken = tmp_path / "broken-c++"
-        broken.write_text("#!/bin/sh\nexit 7\n")
-        broken.chmod(0o755)
-        monkeypatch.setenv("CXX", str(broken))
-        value = by_name(build_tools.probes(Trial()))["C++ compiler"].value
-        assert "cannot be run" in value
-        assert "exit status 7" in value
 
 
 class TestCore:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from importlib.util import find_spec
 
 from custom_pypto_cli.probes.probe import Probe
 from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_contract import guarded
+
+from custom_pypto_build.compiler import core_include, find_compiler
+from custom_pypto_build.errors import BuildError
+from custom_pypto_build.ninja import find_ninja
+from custom_pypto_build.torch_headers import find_torch
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
 
 def probes(trial: Trial) -> Iterator[Probe]:
     """Look at compiler, ninja and headers."""
-    if find_spec("custom_pypto_build") is None:
-        yield Probe("custom-pypto-build", "not installed").with_note(
-            "the build backend is not installed",
-            f"pip install custom-pypto-build; {_ONLY_FOR_BUILDING}",
-        )
-        return
-    # Core does not require the builder.
-    from custom_pypto_build.compiler import core_include, find_compiler
-    from custom_pypto_build.errors import BuildError
-    from custom_pypto_build.ninja import find_ninja
-    from custom_pypto_build.torch_headers import find_torch
 
     def probe(name: str, find: Callable[[], object]) -> Probe:
         try:

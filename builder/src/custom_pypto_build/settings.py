@@ -149,7 +149,7 @@ def read_settings(root: Path) -> Settings:
         isa_sources=isa_sources,
         ascendc_sources=ascendc_sources,
         include_dirs=_include_dirs(root, table),
-        include_packages=tuple(table.get("include-packages", ())),
+        include_packages=_include_packages(table),
         flags=_flags(TABLE, table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
@@ -307,6 +307,17 @@ def _simulated_kernels(
 
 def _include_dirs(root: Path, table: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(_folder(root, "include-dirs", path) for path in table.get("include-dirs", []))
+
+
+def _include_packages(table: Mapping[str, Any]) -> tuple[str, ...]:
+    names = tuple(table.get("include-packages", ()))
+    for name in names:
+        if not name.isidentifier():
+            raise BuildError(
+                f"pyproject.toml: {TABLE}.include-packages: {name!r} is not the name of a top-level"
+                ' package of Python, such as "custom_pypto_blocks"'
+            )
+    return names
 
 
 def _folder(root: Path, name: str, path: str) -> str:

@@ -14,7 +14,10 @@ from custom_pypto_cli.commands import CommandError
 
 
 def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """Return the parser of the whole command line; it imports the commands `names`, or all."""
+    """Return the parser of the commands `names`, or of all.
+
+    Without `names` it imports no module of another's wheel.
+    """
     root = argparse.ArgumentParser(
         prog="custom-pypto",
         description="Shows and checks op plugins; each installed wheel may add commands.",
@@ -25,12 +28,13 @@ def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
     choices = root.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     choices.required = True
     found = commands.find()
-    for name in found.keys() & set(names) or found:
-        command = commands.load(name, found[name])
+    for name in sorted(found.keys() & set(names)) or found:
+        is_wanted = name in names or found[name].is_known
+        command = commands.load(found[name]) if is_wanted else commands.stub(found[name])
         child = choices.add_parser(
             name,
             help=command.SUMMARY.replace("%", "%%"),
-            description=command.DESCRIPTION.replace("%", "%%"),
+            description=command.DESCRIPTION,
             epilog=f"exit status: {command.EXIT_STATUS}",
             allow_abbrev=False,
         )

@@ -10,10 +10,10 @@ DOCTOR = "custom_pypto.doctor"
 """The group of sections of ``doctor``: the title of each, and a module with a function `probes`."""
 
 
-def find(group: str) -> dict[str, str]:
-    """Return the modules by name, sorted; of two with one name, the alphabetically first."""
-    found: dict[str, str] = {}
+def find(group: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the entry points by name: of each a distribution and a module, sorted, each once."""
+    found: dict[str, set[tuple[str, str]]] = {}
     for distribution in distributions.installed():
         for name, module in distributions.entry_points(distribution, group):
-            found[name] = min(module, found.get(name, module))
-    return dict(sorted(found.items()))
+            found.setdefault(name, set()).add((distributions.name_of(distribution), module))
+    return {name: sorted(found[name]) for name in sorted(found)}

@@ -61,7 +61,8 @@ def run(options: argparse.Namespace) -> int:
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
     lines += [f"  {line}" for line in align(list(write_files.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
-    lines += ["  pip install --no-build-isolation -e .", "  python -m pytest tests"]
+    lines += ["  pip install --no-build-isolation -e .", "  pip install custom-pypto-testing"]
+    lines += ["  python -m pytest tests"]
     show("\n".join(lines))
     return 0
 

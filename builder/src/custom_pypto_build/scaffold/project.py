@@ -35,6 +35,7 @@ _README = """\
 
 ```sh
 pip install --no-build-isolation -e .   # again after a change of {compiled}
+pip install custom-pypto-testing
 python -m pytest tests
 pip wheel --no-build-isolation --no-deps -w dist .
 ```

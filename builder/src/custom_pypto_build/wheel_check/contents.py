@@ -7,7 +7,6 @@ import csv
 from collections.abc import Iterator
 
 from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_discovery.host import CORE
 
 from custom_pypto_build.wheel_check.plugin_wheel import PluginWheel
 
@@ -15,6 +14,7 @@ BUILD_AGAIN = "build the wheel again, and change nothing in it afterwards"
 # A file of another distribution in one of these breaks it.
 _CORES = {
     "custom_pypto",
+    "custom_pypto_blocks",
     "custom_pypto_build",
     "custom_pypto_cli",
     "custom_pypto_contract",
@@ -80,7 +80,7 @@ def _packages(wheel: PluginWheel) -> Probe:
     taken = sorted(tops.intersection(_CORES))
     if taken:
         return probe.with_problem(
-            f"the wheel has files in {', '.join(taken)}, which is {CORE}'s own",
+            f"the wheel has files in {', '.join(taken)}, a package of custom_pypto itself",
             "put them into the plugin's own package",
         )
     others = sorted(tops - {wheel.package})

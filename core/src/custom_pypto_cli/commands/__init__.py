@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -92,42 +93,78 @@ def expect_loaded(found: Mapping[str, Any]) -> None:
             raise CommandError(f"{state}: {plugin['reason']}")
 
 
-class _Unavailable:
-    """A command that cannot run: all that it does is to say why."""
+@dataclass(frozen=True)
+class Found:
+    """Where a command is."""
+
+    module: str = ""
+    wheel: str = ""
+    """The distribution that brings it; empty for core's own."""
+    problem: str = ""
+    """Why there is no module, and what to do."""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it comes from this repository, so that its module may be imported unasked."""
+        return not self.wheel or self.wheel in WHEELS.values()
+
+
+class _Stub:
+    """Stands for a command that cannot run, or that nobody has asked for: it imports nothing."""
 
     EXIT_STATUS = "2 always"
 
-    def __init__(self, reason: str) -> None:
-        self.SUMMARY = self.DESCRIPTION = reason
+    def __init__(self, text: str) -> None:
+        self.SUMMARY = self.DESCRIPTION = text
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         """Let `console` take any."""
         parser.set_defaults(takes_any=True)
 
     def run(self, options: argparse.Namespace) -> int:
-        """Say why."""
+        """Say why it cannot."""
         raise CommandError(self.SUMMARY, status=2)
 
 
-def find() -> dict[str, str]:
-    """Return the modules of the commands by name, sorted; '' where the wheel is not installed."""
-    own = {module.name: f"{__name__}.{module.name}" for module in pkgutil.iter_modules(__path__)}
-    found = {**dict.fromkeys(WHEELS, ""), **entry_points.find(entry_points.COMMANDS), **own}
+def find() -> dict[str, Found]:
+    """Return the commands by name, sorted.
+
+    A name of `WHEELS` is that wheel's alone. Of other wheels with one name none is taken.
+    """
+    found = {
+        name: Found(wheel=wheel, problem=f"not installed: pip install {wheel}")
+        for name, wheel in WHEELS.items()
+    }
+    for name, bringers in entry_points.find(entry_points.COMMANDS).items():
+        right = [each for each in bringers if WHEELS.get(name) in (None, each[0])]
+        if len(right) == 1:
+            [(wheel, module)] = right
+            found[name] = Found(module, wheel)
+        elif right:
+            wheels = " and ".join(wheel for wheel, _ in right)
+            found[name] = Found(wheel=wheels, problem=f"{wheels} bring it; uninstall all but one")
+    for own in pkgutil.iter_modules(__path__):
+        found[own.name] = Found(f"{__name__}.{own.name}")
     return dict(sorted(found.items()))
 
 
-def load(name: str, module: str) -> Command:
-    """Return a command of `find`, if need be one that only says why it cannot run."""
-    if not module:
-        return _Unavailable(f"not installed: pip install {WHEELS[name]}")
+def load(found: Found) -> Command:
+    """Return a command, if need be one that only says why it cannot run."""
+    if not found.module:
+        return _Stub(found.problem)
     try:
-        command: Command = import_module(module)
+        command: Command = import_module(found.module)
         command.add_arguments(argparse.ArgumentParser())
         _ = (command.SUMMARY, command.DESCRIPTION, command.EXIT_STATUS, command.run)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         reason = shorten(f"{type(error).__name__}: {error}")
-        return _Unavailable(f"the module {module} failed: {reason}")
+        return _Stub(f"the module {found.module} failed: {reason}")
     return command
+
+
+def stub(found: Found) -> Command:
+    """Return what the help shows of a command without its module."""
+    return _Stub(found.problem or f"of the wheel {found.wheel}; see its own --help")
 
 
 def positive_seconds(text: str) -> float:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib import import_module
+from typing import Any
 
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_cli import entry_points
+from custom_pypto_cli import child, entry_points
 from custom_pypto_cli.commands import add_time_limit
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.probes.probe import Level, Probe
 from custom_pypto_cli.probes.trial import Trial
 from custom_pypto_cli.report import Report, show_report
 
 SUMMARY = "check this installation and say what to do about each problem"
 DESCRIPTION = (
-    "Checks Python, torch, CANN, the build tools, the environment and every op plugin. Works when "
-    "torch cannot be imported, or crashes: what runs foreign code runs in another process."
+    "Checks Python, torch, CANN, the environment and every op plugin; custom-pypto-build adds the "
+    "build tools. Works when torch cannot be imported, or crashes: what runs foreign code runs in "
+    "another process."
 )
 EXIT_STATUS = "0 healthy, 1 problems were found"
 
@@ -48,12 +51,29 @@ def run(options: argparse.Namespace) -> int:
 def examine(time_limit: float) -> Report:
     """Look at everything; each process that this takes may take `time_limit` seconds."""
     trial = Trial(time_limit)
-    added = {
-        name.replace("_", " "): module
-        for name, module in entry_points.find(entry_points.DOCTOR).items()
-    }
-    sections = {**added, **_SECTIONS}
-    return {title: list(_section(title, module, trial)) for title, module in sections.items()}
+    report = {title: list(_section(title, module, trial)) for title, module in _SECTIONS.items()}
+    for name, bringers in entry_points.find(entry_points.DOCTOR).items():
+        for wheel, module in bringers:
+            report.setdefault(name.replace("_", " "), []).extend(_added(wheel, module, trial))
+    return report
+
+
+def look(module: str, time_limit: float) -> list[dict[str, Any]]:
+    """Return the probes of a section, in the child."""
+    probes: Callable[[Trial], Iterator[Probe]] = import_module(module).probes
+    return [{**asdict(each), "level": each.level.value} for each in probes(Trial(time_limit))]
+
+
+def _added(wheel: str, module: str, trial: Trial) -> Iterator[Probe]:
+    """Yield the probes of a section that another wheel brings."""
+    outcome = child.call(look, module, trial.time_limit, time_limit=trial.time_limit)
+    if outcome.ok:
+        found: Any = outcome.value
+        yield from (Probe(**{**each, "level": Level(each["level"])}) for each in found)
+    else:
+        yield Probe(wheel, "could not be looked at").with_problem(
+            f"{module}: {outcome.failure}", f"pip uninstall {wheel}, or reinstall it"
+        )
 
 
 def _section(title: str, module: str, trial: Trial) -> Iterator[Probe]:

@@ -38,12 +38,12 @@ def check_npugraph_ex(op: Op, most: int, note: Note) -> Finding:
 
 
 def _check_torchair(op: Op, most: int, note: Note, *, dynamic: bool) -> Finding:
-    import torchair
-
     given = start().find_owner(op.name).contribution(hooks.CONVERTERS)
     if op.name not in given and not core.contract(op.name).npu.graph:
         text = "ops.toml has no graph line for it, and its plugin no converter"
         return Finding(text, applies=False)
+    import torchair
+
     backend = torchair.get_npu_backend(compiler_config=torchair.CompilerConfig())
     return _check(op, most, note, backend, dynamic=dynamic)
 

@@ -1,0 +1,40 @@
+"""What ``custom-pypto doctor`` says of the tools that build a plugin."""
+
+from __future__ import annotations
+
+from custom_pypto_build import build_tools
+from custom_pypto_cli.probes.probe import Level, Probe
+from custom_pypto_cli.probes.trial import Trial
+
+
+def found() -> dict[str, Probe]:
+    return {probe.name: probe for probe in build_tools.probes(Trial())}
+
+
+def test_names_the_compiler_and_ninja():
+    assert found()["C++ compiler"].level is Level.OK
+    assert found()["ninja"].level is Level.OK
+
+
+def test_no_compiler_is_worth_a_note(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.delenv("CC", raising=False)
+    compiler = found()["C++ compiler"]
+    assert compiler.level is Level.NOTE
+    assert compiler.advice == "only building a plugin from source needs it"
+
+
+def test_no_torch_headers_are_worth_a_note(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
+    assert found()["torch headers"].level is Level.NOTE
+
+
+def test_a_compiler_that_cannot_be_run_is_reported(monkeypatch, tmp_path):
+    broken = tmp_path / "broken-c++"
+    broken.write_text("#!/bin/sh\nexit 7\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    value = found()["C++ compiler"].value
+    assert "cannot be run" in value
+    assert "exit status 7" in value
