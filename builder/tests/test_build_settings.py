@@ -13,7 +13,6 @@ from custom_pypto_build.settings import (
     KEYS,
     MACHINES,
     PER_FILE,
-    TABLE,
     Source,
     read_settings,
     read_simulated_kernels,
