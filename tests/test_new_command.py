@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(folder: Path, new_environment: Callable[..., Scratch]) -> Scratch:
     """An environment with every plugin, written and built in it."""
-    made = new_environment("custom_pypto_build")
+    made = new_environment("custom_pypto_build", "custom_pypto_testing")
     for name, options in PLUGINS.items():
         made.custom_pypto("new", name, *options, cwd=folder)
     wheels = [made.build_wheel(folder / name, folder / "wheels") for name in PLUGINS]

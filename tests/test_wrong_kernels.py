@@ -47,7 +47,9 @@ def judged(
     """The ops that the suite has ``caught``, each with the first test that failed, and ``passed``,
     with the number of tests that did."""
     folder = tmp_path_factory.mktemp("suites")
-    environment = new_environment("custom_pypto_build")
+    environment = new_environment(
+        "custom_pypto_build", "custom_pypto_blocks", "custom_pypto_testing"
+    )
     wheels = []
     for name, plugin in PLUGINS.items():
         right = copy_sources(THIRD_PARTY / name, folder / name)

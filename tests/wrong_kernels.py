@@ -53,7 +53,7 @@ class Test{name}(custom_pypto_testing.Conformance):
 """
 _PROJECT = """\
 [build-system]
-requires = ["custom-pypto-build"]
+requires = ["custom-pypto-build", "custom-pypto-blocks"]
 build-backend = "custom_pypto_build"
 
 [project]
@@ -69,6 +69,7 @@ where = ["src"]
 
 [tool.custom-pypto]
 sources = ["csrc/*.cpp"]
+include-packages = ["custom_pypto_blocks"]
 """
 
 

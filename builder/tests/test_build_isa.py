@@ -191,7 +191,7 @@ def test_a_word_that_is_none_is_refused(project: Project) -> None:
 
 def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> None:
     project = tiny_project(tmp_path)
-    project.write("csrc/kernels.cpp", "#include <custom_pypto_blocks/cpu/tile.h>\n")
+    project.write("csrc/kernels.cpp", "#include <custom_pypto/cpu/vectors.h>\n")
     with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):
         project.wheel()
 

@@ -385,10 +385,12 @@ class TestPlus(custom_pypto_testing.Conformance):
 
 def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
     (tmp_path / "test_plus.py").write_text(SUITE, encoding="utf-8")
+    here = Path(__file__).parent
+    path = os.pathsep.join(map(str, (here, here.parents[1] / "core" / "tests")))
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-k", "fuzzed", "--custom-pypto-fuzz=30,5"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
         check=False,
