@@ -39,8 +39,8 @@ def main(names: list[str]) -> int:
         status = process.returncode
         failed |= status != 0
         result, seconds = "failed" if status else "ok", time.monotonic() - begin
-        rows.append(f"{name:<20}{result:<8}{seconds:>7.0f}  {read_outcome(status, output)}")
-    print(f"\n{'environment':<20}result  seconds  counts, and the first reason", *rows, sep="\n")
+        rows.append(f"{name:<23}{result:<8}{seconds:>7.0f}  {read_outcome(status, output)}")
+    print(f"\n{'environment':<23}result  seconds  counts, and the first reason", *rows, sep="\n")
     return int(failed)
 
 
