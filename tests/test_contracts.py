@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import subprocess
+import sys
 from importlib import metadata
 from random import Random
 
@@ -53,3 +55,14 @@ def test_kernels_of_launch_lines_are_known_before_they_are_launched(plugin):
     for op in record.ops:
         calls = core.contract(op.name).npu.launch
         assert not calls or (op.name, tuple(call.name for call in calls)) in known
+
+
+def test_references_and_samples_need_no_suite() -> None:
+    code = """
+import sys
+sys.modules["custom_pypto_testing"] = None
+from custom_pypto import core
+for op in core.ops():
+    core.reference(op.name), list(core.samples(op.name, "cpu"))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
