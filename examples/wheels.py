@@ -12,8 +12,8 @@ from examples.errors import ExampleError
 DISTRIBUTIONS = Path(__file__).resolve().parents[1] / ".ci" / "distributions.py"
 _BASE = ("contract", "builder", "core", "blocks")
 _ATTENTION = ("plugins/lightning_indexer", "plugins/sparse_attention")
-OPS = (*_BASE, "plugins/add_custom", *_ATTENTION)
-"""The folders of the distributions that decoding needs, and of the smallest op."""
+OPS = (*_BASE, "testing", "plugins/add_custom", *_ATTENTION)
+"""The folders of the distributions that decoding and its check need, and of the smallest op."""
 FOR_TRANSFORMERS = (*_BASE, *_ATTENTION, "integrations/transformers")
 """The folders of the distributions that models of transformers need."""
 
@@ -44,7 +44,7 @@ def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     Raises ExampleError when something fails.
     """
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "blocks", "plugins/*"))
+    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "blocks", "testing", "plugins/*"))
     for name in _names(*OPS[2:]):
         _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
         yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()
