@@ -44,7 +44,9 @@ def install_one_by_one(wheelhouse: Path) -> Iterator[tuple[str, str]]:
     Raises ExampleError when something fails.
     """
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
-    _output(*pip, "uninstall", "--yes", *_names("contract", "core", "blocks", "testing", "plugins/*"))
+    _output(
+        *pip, "uninstall", "--yes", *_names("contract", "core", "blocks", "testing", "plugins/*")
+    )
     for name in _names(*OPS[2:]):
         _output(*pip, "install", "--no-index", "--find-links", wheelhouse, name)
         yield name, _output(Path(sys.executable).with_name("custom-pypto"), "list").rstrip()
