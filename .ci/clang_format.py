@@ -8,7 +8,16 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-OURS = ("benchmarks", "blocks", "builder", "core", "integrations", "plugins", "simulator", "tests")
+FOLDERS = (
+    "benchmarks",
+    "blocks",
+    "builder",
+    "core",
+    "integrations",
+    "plugins",
+    "simulator",
+    "tests",
+)
 SUFFIXES = {".cpp", ".h"}
 GENERATED = {"build", "dist"}
 
@@ -26,7 +35,7 @@ def main() -> int:
 def _sources() -> list[Path]:
     return sorted(
         path
-        for folder in OURS
+        for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
         if path.suffix in SUFFIXES and not GENERATED.intersection(path.relative_to(ROOT).parts)
     )
