@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 from custom_pypto.core import cpu_isa, reference
-from custom_pypto_build import instruction_sets
-from custom_pypto_build.compiler import compile_flags, core_include, find_compiler
+from custom_pypto_build import compiler
+from custom_pypto_build.compiler import compile_flags, find_compiler
 from custom_pypto_build.settings import read_settings
 from custom_pypto_build.torch_headers import find_torch
 from custom_pypto_contract import platforms
@@ -196,7 +196,7 @@ MULTIPLY_ADD = re.compile(
 # A label, instructions without a label, and the jump back to the first label.
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 MACHINE = platforms.machine(platforms.platform_tag())
-ISAS = instruction_sets.of_machine(core_include(), MACHINE, int8=True)
+ISAS = compiler.isa_flags(MACHINE, int8=True)
 
 
 @pytest.mark.parametrize("isa", sorted(ISAS.keys() & UNITS))
@@ -204,7 +204,7 @@ def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str) -> None:
     peaks = read_settings(SOURCES)
     is_int8 = isa in INT8_UNITS.values()
     [source] = [each for each in peaks.isa_sources if each.int8 == is_int8]
-    flags = [*compile_flags(peaks, find_torch()), *ISAS[isa], *source.flags]
+    flags = [*compile_flags(peaks, find_torch()), *ISAS[isa], *peaks.isa_flags]
     command = [*find_compiler().command, *flags, "-S", "-fno-verbose-asm", source.path, "-o", "-"]
     done = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, check=True)
     loops = [body for _, body in LOOP.findall(done.stdout) if MULTIPLY_ADD.search(body)]
@@ -232,11 +232,11 @@ FEW_ISAS = """\
 @pytest.fixture
 def quick_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have kernels compiled for the instruction set of this process alone, and not for speed."""
-    ordinary = instruction_sets.of_machine(core_include(), MACHINE)
+    ordinary = compiler.isa_flags(MACHINE)
     up_to_ours = list(ISAS)[: list(ISAS).index(cpu_isa("lightning_indexer") or "portable") + 1]
     ours = [isa for isa in up_to_ours if isa in ordinary][-1]
     few = {isa: ordinary[isa] for isa in ("portable", ours)}
-    monkeypatch.setattr(instruction_sets, "of_machine", lambda *_, **__: few)
+    monkeypatch.setattr(compiler, "isa_flags", lambda *_, **__: few)
     header = tmp_path / "few_isas.h"
     calls = " ".join(f"macro({isa}, __VA_ARGS__)" for isa in few)
     header.write_text(FEW_ISAS.format(calls=calls))

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from custom_pypto_build import compiler, instruction_sets
+from custom_pypto_build import compiler
 from custom_pypto_build.settings import read_settings
 from custom_pypto_build.torch_headers import Torch
 from repository import ROOT
@@ -22,7 +22,7 @@ DRIVERS = Path(__file__).with_name("drivers")
 
 def isas(*, int8: bool) -> dict[str, tuple[str, ...]]:
     """Return the compiler flags of each instruction set, for ordinary or for int8 sources."""
-    return instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=int8)
+    return compiler.isa_flags(MACHINE, int8=int8)
 
 
 ISAS = tuple(isas(int8=False))
@@ -49,7 +49,7 @@ def build_driver(plugin: str, folder: Path) -> Path:
     compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
     for source in settings.isa_sources:
         for isa, own in isas(int8=source.int8).items():
-            compilations.append((source.path, isa, [*own, *source.flags]))
+            compilations.append((source.path, isa, [*own, *settings.isa_flags]))
     command = [require(COMPILER), *flags, "-Werror"]
 
     def compile_one(compilation: tuple[str, str, list[str]]) -> str:

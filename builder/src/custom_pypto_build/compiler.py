@@ -17,6 +17,7 @@ from custom_pypto_contract import abi
 from . import installed
 from .errors import BuildError
 from .settings import Settings
+from .toml_file import read_toml
 from .torch_headers import Torch
 
 _DEFAULTS = ("g++", "c++", "clang++")
@@ -81,6 +82,28 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         str(torch.include),
         *plugin.flags,
     ]
+
+
+def isa_flags(machine: str, *, int8: bool = False) -> dict[str, tuple[str, ...]]:
+    """The flags that compile for each instruction set of `machine`, by name.
+
+    They are those in core's headers, and the macro that names the instruction set. With `int8` also
+    the instruction sets that are for int8 sources alone.
+
+    Raises:
+        BuildError: core says nothing of instruction sets, or what it says cannot be read.
+    """
+    document = read_toml(core_include() / "custom_pypto" / "cpu" / "isa.toml")
+    further = document.get("int8", {}).get(machine, {}) if int8 else {}
+    flags: tuple[str, ...] = ()
+    found: dict[str, tuple[str, ...]] = {}
+    for family in ("any", machine):
+        for name, added in document.get(family, {}).items():
+            flags = (*flags, *added)
+            found[name] = flags
+            for int8_name, own in further.get(name, {}).items():
+                found[int8_name] = (*flags, *own)
+    return {name: (f"-DCUSTOM_PYPTO_CPU_ISA={name}", *flags) for name, flags in found.items()}
 
 
 def find_macros(command: Sequence[str], includes: Iterable[str]) -> frozenset[str]:
