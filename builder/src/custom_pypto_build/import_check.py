@@ -20,7 +20,7 @@ from custom_pypto_contract.ops_file import OpsFile
 
 from . import installed, plugin_library
 from .errors import BuildError
-from .ops_header.names import struct_name
+from .ops_header.cpp_names import struct_name
 from .settings import Settings
 
 _NPU_KEY = "PrivateUse1"

@@ -52,9 +52,9 @@ def member(name: str) -> str:
     return identifier(list_of(name)) + name[len(list_of(name)) :]
 
 
-def view(name: str) -> str:
-    """Return the name of the View of a tensor, of the first in a list, or of ``xs[i]``."""
-    return f"{list_of(name)}_view" if list_of(name) == name else f"{list_of(name)}_view_i"
+def info(name: str) -> str:
+    """Return the name of the TensorInfo of a tensor, of the first in a list, or of ``xs[i]``."""
+    return f"{list_of(name)}_info" if list_of(name) == name else f"{list_of(name)}_info_i"
 
 
 def struct_name(name: str) -> str:
