@@ -71,8 +71,8 @@ class OfElements {
 
 inline int64_t length(const std::vector<Tensor>& list) { return static_cast<int64_t>(list.size()); }
 
-// A tensor argument under check: the parts that are compared, read once. Empty for None. The info
-// of a list has its length, and the parts of its first tensor.
+// A tensor argument under check: the parts that are compared, read once. Empty for None. For a list
+// they are its length, and the parts of its first tensor.
 struct TensorInfo {
   explicit TensorInfo(const Tensor& of)
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
