@@ -10,7 +10,7 @@ from scratch import Scratch
 
 # Scalars, lists, strings, None, several results, an overload, words of C++.
 MANY = """
-many.over(Tensor out, Tensor T, Tensor register, *, Tensor a, Tensor? bias=None,
+many.over(Tensor end, Tensor T, Tensor register, *, Tensor a, Tensor? bias=None,
           Tensor[] list, ScalarType dtype, bool? flag=None, str layout='"') -> (Tensor, Tensor)
 """
 NPU = """

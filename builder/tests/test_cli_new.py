@@ -88,6 +88,7 @@ def test_a_plugin_of_this_project_and_its_op_have_no_prefix():
         (["rms", "--schema", "rms(Tensor? x) -> Tensor"], "a Tensor that is always given"),
         (["rms", "--schema", "rms(Tensor torch) -> Tensor"], "could not name the module torch"),
         (["rms", "--schema", "rms(Tensor x, str mode) -> Tensor"], "cannot pass by keyword"),
+        (["rms", "--schema", "rms(Tensor out) -> Tensor"], "for the memory of a result an arg"),
         (["rms", "--schema", "rms(Tensor x, Device d) -> Tensor"], "`d` is a Device"),
         (["rms", "--python", "--npu"], "choose one"),
         (

@@ -27,6 +27,7 @@ _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "in
 _HIDDEN = {
     "torch": "the definition could not name the module torch beside",
     "mode": "torch.compile cannot pass by keyword",
+    "out": "torch.compile takes for the memory of a result",
 }
 """Why no argument has the name."""
 _OFFICIAL = "custom_pypto_"
