@@ -1,12 +1,14 @@
-"""The picture of ``custom-pypto bench``. matplotlib is imported when there is one to draw."""
+"""Pictures of times. matplotlib is imported when there is one to draw."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any
 
-_MARKERS = {"ours": "o", "reference": "s", "compiled": "^", "at peak": "|"}
+from .measured import Measured
+
+_MARKERS = "os^Dv<>"
 
 
 def find_fault(path: Path) -> str:
@@ -21,13 +23,16 @@ def find_fault(path: Path) -> str:
     return ""
 
 
-def draw(path: Path, measured: Sequence[dict[str, Any]]) -> None:
-    """Draw a row for each sample: quartiles of its times, on a logarithmic axis."""
+def draw(path: Path, measured: Sequence[Measured]) -> None:
+    """Draw a row for each call: quartiles of its times, on a logarithmic axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 1.2 + 0.35 * len(measured)), layout="constrained")
     axes = figure.add_subplot()
-    for number, (name, marker) in enumerate(_MARKERS.items()):
+    names = dict.fromkeys(name for each in measured for name in each.times)
+    for number, (name, marker) in enumerate(
+        zip((*names, "at peak"), cycle(_MARKERS), strict=False)
+    ):
         # Below one another in their row.
         offset = 0.15 * number
         rows = {row + offset: _quartiles(each, name) for row, each in enumerate(measured)}
@@ -36,7 +41,7 @@ def draw(path: Path, measured: Sequence[dict[str, Any]]) -> None:
             low, middle, high = zip(*rows.values(), strict=True)
             axes.hlines(list(rows), low, high, colors=f"C{number}")
             axes.plot(middle, list(rows), marker, color=f"C{number}", label=name)
-    axes.set_yticks(range(len(measured)), [f"{each['op']} {each['sample']}" for each in measured])
+    axes.set_yticks(range(len(measured)), [each.name for each in measured])
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.set_xlabel("time of a call in microseconds: median and quartiles")
@@ -45,8 +50,8 @@ def draw(path: Path, measured: Sequence[dict[str, Any]]) -> None:
     figure.savefig(path)
 
 
-def _quartiles(measured: dict[str, Any], name: str) -> list[float]:
+def _quartiles(measured: Measured, name: str) -> list[float]:
     """Return them in microseconds; none if that was not measured."""
-    peak = measured["at_peak"]
-    times = [peak] * 3 if name == "at peak" and peak else measured["times"].get(name, [])
+    peak = measured.at_peak
+    times = [peak] * 3 if name == "at peak" and peak else measured.times.get(name, [])
     return [each * 1e6 for each in times]
