@@ -13,9 +13,9 @@ from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
 from torch.utils.flop_counter import FlopCounterMode
 
-from .call import Call, tensor_outputs
 from .case import Case
-from .subject import Subject
+from .ops_under_test import op_of_plugin
+from .outputs import tensor_outputs
 
 _LEAST_ROUNDS = 5
 _MOST_ROUNDS = 1000
@@ -31,7 +31,7 @@ Timed = tuple[Callable[[], object], Callable[[], object]]
 
 def sample_names(plugin: str, op: str) -> list[str]:
     """Return the names of the samples of an op on the CPU."""
-    return [case.sample.name for case in Subject.of_plugin(plugin).op_on(op, "cpu").cases]
+    return [case.sample.name for case in op_of_plugin(op, "cpu").cases]
 
 
 def measure_call(
@@ -43,12 +43,8 @@ def measure_call(
     every call once: a machine that slows down slows all alike. `at_peak` is how long the call would
     take at the peaks; None where it costs no more than few bytes.
     """
-    [case] = [
-        case
-        for case in Subject.of_plugin(plugin).op_on(op, "cpu").cases
-        if case.sample.name == sample
-    ]
-    call = case.call()
+    [case] = [case for case in op_of_plugin(op, "cpu").cases if case.sample.name == sample]
+    call = case.copy()
     given = bind_arguments(op, call.args, call.kwargs)
     costs = {"flops": count_flops(op, given), "bytes": count_bytes(op, given)}
     if costs == {"flops": None, "bytes": None}:
@@ -56,11 +52,11 @@ def measure_call(
     peaks = _peaks(call)
     bounds = {name: cost for name, cost in costs.items() if cost and cost > _LEAST_COSTS[name]}
     with torch.inference_mode():
-        timed = {"ours": _on_copies(call, case.op)}
-        if case.reference is not None:
-            timed["reference"] = _on_copies(call, case.reference.function)
+        timed = {"ours": _on_copies(call, case.op.overload)}
+        if case.op.reference is not None:
+            timed["reference"] = _on_copies(call, case.op.reference.function)
             if compiles:
-                timed |= _compiled(call, case.reference.function)
+                timed |= _compiled(call, case.op.reference.function)
         timed |= {name: (_nothing, peaks[name][0]) for name in bounds}
         times = {name: quantiles(each) for name, each in _interleave(timed, seconds).items()}
     least = [cost * times[name][1] / peaks[name][1] for name, cost in bounds.items()]
@@ -77,17 +73,17 @@ def measure_call(
 
 def _costs_without_contract(case: Case) -> dict[str, int | None]:
     """Return the flops of torch's products in the reference, and the bytes of all tensors."""
-    call = case.call()
+    call = case.copy()
     with torch.no_grad():
         tensors = [*call.tensors.values(), *tensor_outputs(call.run()).values()]
-        again = case.call()
+        again = case.copy()
         with FlopCounterMode(display=False) as counter:
-            if case.reference is not None:
-                case.reference.function(*again.args, **again.kwargs)
+            if case.op.reference is not None:
+                case.op.reference.function(*again.args, **again.kwargs)
     return {"flops": counter.get_total_flops(), "bytes": sum(each.nbytes for each in tensors)}
 
 
-def _compiled(call: Call, function: Callable[..., object]) -> dict[str, Timed]:
+def _compiled(call: Case, function: Callable[..., object]) -> dict[str, Timed]:
     """Return the compiled function; nothing where the machine cannot compile it."""
     prepare, run = _on_copies(call, torch.compile(function))
     try:
@@ -98,7 +94,7 @@ def _compiled(call: Call, function: Callable[..., object]) -> dict[str, Timed]:
     return {"compiled": (prepare, run)}
 
 
-def _on_copies(call: Call, function: Callable[..., object]) -> Timed:
+def _on_copies(call: Case, function: Callable[..., object]) -> Timed:
     """Return a call that finds what it writes to as it was before."""
     own = call.copy()
     written = own.mutable
@@ -114,7 +110,7 @@ def _nothing() -> None:
     """Prepare nothing."""
 
 
-def _peaks(call: Call) -> Mapping[str, tuple[Callable[[], object], float]]:
+def _peaks(call: Case) -> Mapping[str, tuple[Callable[[], object], float]]:
     """Return a call of torch at the peak of ``flops`` and of ``bytes``, and how much it does."""
     dtypes = [each.dtype for each in call.tensors.values() if each.is_floating_point()]
     matrix = torch.ones(
