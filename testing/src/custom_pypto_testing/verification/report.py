@@ -4,29 +4,65 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from custom_pypto_cli.columns import align
 from custom_pypto_cli.report import Report, report_data, report_lines
+from custom_pypto_contract import variables
 from custom_pypto_discovery.printable import escape_lines
 
-from custom_pypto_testing.verification.checks import OF_MACHINE, OF_OPS, checks_on
-from custom_pypto_testing.verification.privacy import hide
-from custom_pypto_testing.verification.result import Result, Verdict
+from .privacy import hide
 
-FORMAT = 1
+FORMAT = 2
+FASTER = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
+"""What makes launches faster, and is off unless a run switches it on: the report says whether this
+machine may have it."""
 CONTENTS = """\
 This file holds: the report of `custom-pypto doctor` (versions; folders of Python, CANN and the
 plugins; the variables of custom_pypto, of its plugins and of CANN's folders; the names alone of
 other variables CUSTOM_PYPTO_*); the NPUs, CANN and the driver; the plugins with their hashes; of
-each check the outcome, seconds, numbers, names and shapes of calls, errors, and the last lines that
+each check the outcome, seconds, names and shapes of calls, errors, and the last lines that
 the process of a failed check printed. It holds no tensors, no other files and no other variables.
 Your home folder is written `~`, your user name in paths `<user>`, the name of this machine
 `<host>`. Errors are quoted: read it before you send it.
 """
+
+
+class Verdict(Enum):
+    """What a check says."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_RUN = "not run"
+    NONE = "does not apply"
+    """The op lacks what is checked, by its author's decision."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the report."""
+
+    subject: str
+    """The op, ``machine``, or ``plugin <name>``."""
+    setting: str
+    """The variables that the check's process had, beside the user's."""
+    check: str
+    verdict: Verdict
+    text: str
+    """What was done; for a failure, the whole story."""
+    seconds: float = 0.0
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The cells of a row; of a long text, the beginning of its first line."""
+        brief = self.text.partition("\n")[0]
+        brief = brief if len(brief) <= 200 else f"{brief[:197]}..."
+        seconds = f"{self.seconds:.1f}"
+        return self.subject, self.setting, self.check, self.verdict.value, seconds, brief
 
 
 @dataclass
@@ -65,46 +101,36 @@ class WrittenReport:
         part.replace(self.path)
 
     def _lines(self) -> Iterator[str]:
-        yield "# custom-pypto verify"
-        yield ""
         state = "did not end yet" if self.seconds is None else f"ended after {self.seconds:.0f} s"
-        yield f"Device {self.device}; began {self.began}, {state}. {self.counts}."
-        yield ""
-        yield CONTENTS
-        yield from self._advice()
-        yield "## Checks"
-        yield ""
-        yield from _table(
-            ("op", "check", "outcome", "seconds", ""), map(_row, _by_subject(self.results))
-        )
-        for result in _by_subject(self.results):
+        opening = f"Device {self.device}; began {self.began}, {state}. {self.counts}."
+        yield from ("# custom-pypto verify", "", opening, "", CONTENTS, *self._advice())
+        yield from ("## Checks", "")
+        order = [*dict.fromkeys(each.subject for each in self.results)]
+        results = sorted(self.results, key=lambda each: order.index(each.subject))
+        headings = ("op", "with", "check", "outcome", "seconds", "")
+        yield from _table((headings, ["---"] * len(headings), *(each.cells for each in results)))
+        for result in results:
             if result.verdict is Verdict.FAILED:
-                title = f"{result.subject}: {result.check}: {result.verdict.value}"
+                title = ": ".join(filter(None, result.cells[:4]))
                 yield from _section(_plain(title), result.text.split("\n"))
-        checks = [*checks_on(self.device, OF_MACHINE), *checks_on(self.device, OF_OPS)]
-        legend = align([(check.name, check.what) for check in checks])
-        yield from _section("What the checks are", legend)
         yield from _section("NPUs", align(list(self.npus.items())))
         yield from _section("Plugins", align([list(each.values()) for each in self.plugins]))
         yield from _section("custom-pypto doctor", report_lines(self.doctor))
-        yield "## The same as JSON"
-        yield ""
-        yield "```json"
-        yield json.dumps(hide(self._data())).replace("\x7f", r"\u007f")
-        yield "```"
-        yield ""
+        data = json.dumps(hide(self._data())).replace("\x7f", r"\u007f")
+        yield from ("## The same as JSON", "", "```json", data, "```", "")
 
     def _advice(self) -> Iterator[str]:
         """Yield which of the faster ways the checks allow on this machine, once all have run."""
-        for check in OF_OPS if self.seconds is not None else ():
-            verdicts = {each.verdict for each in self.results if each.check == check.name}
-            if Verdict.FAILED in verdicts and check.switch:
-                yield f"{check.switch}=1, for faster launches: an op failed; do not set it here."
-                yield ""
-            elif Verdict.PASSED in verdicts and check.switch:
-                every = "some op was not checked" if Verdict.NOT_RUN in verdicts else "none failed"
-                yield f"{check.switch}=1, for faster launches: of the ops below {every}."
-                yield ""
+        for switch in FASTER if self.seconds is not None else ():
+            verdicts = {each.verdict for each in self.results if switch in each.setting}
+            if Verdict.FAILED in verdicts:
+                text = "an op failed; do not set it here"
+            elif Verdict.NOT_RUN in verdicts:
+                text = "of the ops below some op was not checked"
+            else:
+                text = "of the ops below none failed"
+            if verdicts & {Verdict.FAILED, Verdict.PASSED}:
+                yield from (f"{switch}=1, for faster launches: {text}.", "")
 
     def _data(self) -> dict[str, Any]:
         return {
@@ -120,28 +146,15 @@ class WrittenReport:
         }
 
 
-def _by_subject(results: Sequence[Result]) -> Iterator[Result]:
-    for subject in dict.fromkeys(each.subject for each in results):
-        yield from (each for each in results if each.subject == subject)
-
-
-def _row(result: Result) -> tuple[str, ...]:
-    cells = (result.subject, result.check, result.verdict.value)
-    return (*cells, f"{result.seconds:.1f}", result.brief)
-
-
-def _table(headings: Sequence[str], rows: Iterator[tuple[str, ...]]) -> Iterator[str]:
-    for row in (headings, ["---"] * len(headings), *rows):
+def _table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    for row in rows:
         yield f"| {' | '.join(_plain(cell).replace('|', chr(92) + '|') for cell in row)} |"
     yield ""
 
 
-def _section(title: str, lines: Iterator[str] | list[str]) -> Iterator[str]:
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     """Yield lines below a title, indented: Markdown shows them as they are."""
-    yield f"## {title}"
-    yield ""
-    yield from (f"    {_plain(line)}".rstrip() for line in lines)
-    yield ""
+    yield from (f"## {title}", "", *(f"    {_plain(line)}".rstrip() for line in lines), "")
 
 
 def _plain(text: str) -> str:

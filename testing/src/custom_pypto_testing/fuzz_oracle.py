@@ -12,8 +12,10 @@ import torch
 from custom_pypto_contract.contract import OpContract
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .call import Call, tensor_outputs
-from .hostile import HostileCall
+from .case import Case
+from .fuzz_inputs import HostileCall
+from .meta_tensors import Properties, Twins, properties_of
+from .outputs import tensor_outputs
 
 _REFUSALS = (RuntimeError, TypeError, NotImplementedError)
 _MOST_ELEMENTS = 2**22
@@ -27,8 +29,6 @@ _CANNOT_ALLOCATE = (
     "there is not enough memory",
     "must have at most 64 dimensions",
 )
-
-Properties = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -132,12 +132,13 @@ REASONS = (
 )
 
 
-def judge(op: OpContract, hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
+def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
     """Run the fake and the kernel on a call, and compare.
 
     The fake runs on tensors on meta, which is fast, or in FakeTensorMode, as under torch.compile.
     """
-    call = hostile.call
+    call, op = hostile.call, hostile.call.op.contract
+    assert op is not None
     has_fake = op.outputs is not None
     # A text that names meta would name other devices for tensors on meta.
     in_fake_mode = in_fake_mode or any(each.is_meta for each in call.tensors.values())
@@ -175,9 +176,9 @@ def _tensors_of_indices(op: OpContract) -> list[str]:
     return [each.name for each in op.tensors if {"int32", "int64"} >= {*each.dtype.allowed} > set()]
 
 
-def _is_refusal(call: Call, error: Exception) -> bool:
+def _is_refusal(call: Case, error: Exception) -> bool:
     """Whether it is an error of the op, or torch's own about the call's types."""
-    own = f"{call.name}: ", f"{call.op._schema.name}() "
+    own = f"{call.name}: ", f"{call.op.schema.name}() "
     return type(error) in _REFUSALS and str(error).startswith(own)
 
 
@@ -187,7 +188,7 @@ def _is_same(kernel: Outcome, fake: Outcome) -> bool:
     return kernel.error is not None and fake.error is not None and kernel.text == fake.text
 
 
-def _is_too_large(call: Call, fake: Outcome) -> bool:
+def _is_too_large(call: Case, fake: Outcome) -> bool:
     """Whether the kernel would compute for hours, rather than fail to allocate its outputs."""
     outputs = [math.prod(shape) for shape, _, _ in fake.outputs or ()]
     if any(each > _MORE_THAN_MEMORY for each in outputs):
@@ -196,30 +197,21 @@ def _is_too_large(call: Call, fake: Outcome) -> bool:
     return any(each > _MOST_ELEMENTS for each in elements)
 
 
-def _is_copied_for_long(call: Call) -> bool:
+def _is_copied_for_long(call: Case) -> bool:
     """Whether torch would copy gigabytes before it calls the kernel."""
     lazy = (each for each in call.tensors.values() if each.is_neg() or each.is_conj())
     return any(each.numel() > _MOST_ELEMENTS for each in lazy)
 
 
-def _outcome(call: Call, run: Callable[[], Any]) -> Outcome:
+def _outcome(call: Case, run: Callable[[], Any]) -> Outcome:
     try:
         returned = run()
     except Exception as error:
         return Outcome(None, error)
-    return Outcome([_properties(each) for each in tensor_outputs(returned).values()], None)
+    return Outcome([properties_of(each) for each in tensor_outputs(returned).values()], None)
 
 
-def _properties(tensor: torch.Tensor) -> Properties:
-    shape = tuple(tensor.shape)
-    # A stride matters only where there is a second element to reach.
-    strides = tuple(
-        stride if size > 1 else None for size, stride in zip(shape, tensor.stride(), strict=True)
-    )
-    return shape, strides if tensor.numel() else None, tensor.dtype
-
-
-def _run_fake(call: Call, *, in_fake_mode: bool) -> Outcome:
+def _run_fake(call: Case, *, in_fake_mode: bool) -> Outcome:
     try:
         if not in_fake_mode:
             return _outcome(call, call.map(Twins()).run)
@@ -229,37 +221,6 @@ def _run_fake(call: Call, *, in_fake_mode: bool) -> Outcome:
         return Outcome(None, error)
     with mode:
         return _outcome(call, fakes.run)
-
-
-class Twins:
-    """Makes tensors on meta that are otherwise as given, and share storages as those do."""
-
-    def __init__(self) -> None:
-        self._storages: dict[int, torch.UntypedStorage] = {}
-
-    def __call__(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Return that of `tensor`."""
-        if tensor.is_inference():
-            with torch.inference_mode():
-                return self._twin(tensor)
-        return self._twin(tensor)
-
-    def _twin(self, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_neg():
-            return torch._neg_view(self._twin(torch._neg_view(tensor)))
-        if tensor.is_conj():
-            return self._twin(tensor.conj()).conj()
-        storage = tensor.untyped_storage()
-        if storage._cdata not in self._storages:
-            memory = torch.empty(storage.nbytes(), dtype=torch.uint8, device="meta")
-            self._storages[storage._cdata] = memory.untyped_storage()
-        where = self._storages[storage._cdata]
-        twin = torch.empty(0, dtype=tensor.dtype, device="meta")
-        twin.set_(where, tensor.storage_offset(), tensor.size(), tensor.stride())
-        if tensor.requires_grad:
-            leaf = twin.requires_grad_()
-            return leaf if tensor.is_leaf else leaf.view_as(leaf)
-        return twin
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

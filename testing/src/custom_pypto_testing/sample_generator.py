@@ -1,4 +1,4 @@
-"""Random arguments that a contract allows."""
+"""Generates random arguments that a contract allows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
 
 _TRIES = 3000
 _BLAMED = 200
-NO_DRAFT = (ValueError, ZeroDivisionError, IndexError, KeyError)
+NO_CALL = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
 _MOST_DIMS = 3
 _WITH_ZEROS = 0.2
@@ -67,7 +67,7 @@ class NoCallError(DrawingError):
         return f"{self._op.name}: none of {_TRIES} random calls is right; {_blame(self._op)}"
 
 
-class Draft:
+class Candidate:
     """The choices before tensors are made: variants, presence, dtypes, sizes."""
 
     def __init__(self, op: OpContract, random: Random, sizes: Sequence[int] = SIZES) -> None:
@@ -226,7 +226,7 @@ class Draft:
         return sizes
 
     def dtype_of(self, tensor: str) -> str:
-        """Return the dtype of a tensor; chosen when it is first asked for, as most drafts fail."""
+        """Return the dtype of a tensor; chosen when it is first needed, as most candidates fail."""
         if tensor not in self._dtypes:
             [spec] = (each.dtype for each in self.op.tensors if each.name == tensor)
             choices = list(spec.allowed)
@@ -260,7 +260,7 @@ class Draft:
         return name_dtype(value) if isinstance(value, torch.dtype) else value
 
     def _layout_of(self, tensor: str) -> Layout:
-        """Return where a tensor's elements lie; half of the drafts have no gaps at all."""
+        """Return where a tensor's elements lie; half of the candidates have no gaps at all."""
         if not self._layouts:
             is_plain = self._random.random() < 0.5
             for each in self.op.tensors:
@@ -333,7 +333,7 @@ class Draft:
 def broken_rules(
     op: OpContract, rules: Iterable[Rule], value_of: Callable[[str], Any]
 ) -> Iterator[Rule]:
-    """Return those of some rules that are broken; `value_of` is as that of `Draft`."""
+    """Return those of some rules that are broken; `value_of` is as that of `Candidate`."""
     for rule in rules:
         if any(
             applies(op, rule, each) and evaluate(rule.check, each) is False
@@ -366,23 +366,26 @@ def draw(op: OpContract, random: Random) -> Arguments:
     Raises:
         DrawingError: none was found.
     """
-    return drafted(op, random, Draft.is_right)[1]
+    return draw_candidate(op, random, Candidate.is_right)[1]
 
 
-def drafted(
-    op: OpContract, random: Random, wanted: Callable[[Draft], bool], sizes: Sequence[int] = SIZES
-) -> tuple[Draft, Arguments]:
-    """Return the first draft that is `wanted`, with its arguments.
+def draw_candidate(
+    op: OpContract,
+    random: Random,
+    wanted: Callable[[Candidate], bool],
+    sizes: Sequence[int] = SIZES,
+) -> tuple[Candidate, Arguments]:
+    """Return the first candidate that is `wanted`, with its arguments.
 
     Raises:
         DrawingError: none was found.
     """
     for _ in range(_TRIES):
-        draft = Draft(op, random, sizes)
+        candidate = Candidate(op, random, sizes)
         try:
-            if wanted(draft):
-                return draft, draft.arguments()
-        except NO_DRAFT:
+            if wanted(candidate):
+                return candidate, candidate.arguments()
+        except NO_CALL:
             continue
     raise NoCallError(op)
 
@@ -394,7 +397,7 @@ def describe_rule(rule: Rule) -> str:
 
 
 def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
-    """Return whether a call must keep a rule; `value_of` is as that of `Draft`."""
+    """Return whether a call must keep a rule; `value_of` is as that of `Candidate`."""
     if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
         return False
     if any(value_of(f"{name}.length") == 0 for name in checks.lists_with_dtype(op, rule)):
@@ -408,17 +411,17 @@ def _blame(op: OpContract) -> str:
     kept, broken = Counter[int](), Counter[int]()
     errors = Counter[str]()
     for _ in range(_BLAMED):
-        draft = Draft(op, random)
+        candidate = Candidate(op, random)
         for number, rule in enumerate(op.rules):
             try:
-                if applies(op, rule, draft.value_of):
-                    holds = evaluate(rule.check, draft.value_of) is not False
+                if applies(op, rule, candidate.value_of):
+                    holds = evaluate(rule.check, candidate.value_of) is not False
                     (kept if holds else broken)[number] += 1
-            except NO_DRAFT:
+            except NO_CALL:
                 broken[number] += 1
         try:
-            draft.arguments()
-        except NO_DRAFT as error:
+            candidate.arguments()
+        except NO_CALL as error:
             errors[str(error)] += 1
     never = [number for number in broken if number not in kept]
     if never:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.schema import Argument
-from torch._ops import OpOverload
 
-from .call import Call
-from .drawing import Arguments, Draft, DrawingError, drafted, draw
+from .case import Case
+from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
+
+if TYPE_CHECKING:
+    from .ops_under_test import Op
 
 _CALLS_OF_ONE_BASE = 25
 """Drawing valid arguments takes milliseconds, changing them microseconds."""
@@ -50,7 +52,7 @@ _SPECIAL_FLOATS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 3e38)
 class HostileCall:
     """A call, and what is unusual about it, such as ``valid`` and ``dtype of key``."""
 
-    call: Call
+    call: Case
     changes: tuple[str, ...]
 
     def has(self, change: str) -> bool:
@@ -58,29 +60,28 @@ class HostileCall:
         return any(each.split(" of ")[0] == change for each in self.changes)
 
 
-def hostile_call(
-    overload: OpOverload[..., Any], op: OpContract, seed: int, number: int
-) -> HostileCall:
+def hostile_call(op: Op, seed: int, number: int) -> HostileCall:
     """Return call `number` of the series that `seed` begins; always the same one."""
-    kind, base = _base(op, seed, number // _CALLS_OF_ONE_BASE)
-    call = Call(overload, (), base).copy()
+    contract = op.contract
+    assert contract is not None
+    kind, base = _base(contract, seed, number // _CALLS_OF_ONE_BASE)
     random = Random(f"{op.name} {seed} {number}")
-    given = dict(call.kwargs)
+    given = dict(Case.of(op, base).copy().kwargs)
     most = 2 if kind == "valid" else 1
     changes = [kind]
     for _ in range(random.randint(0, most)):
-        changes.extend(_change(op, given, random))
-    return HostileCall(Call(overload, (), given), tuple(changes))
+        changes.extend(_change(contract, given, random))
+    return HostileCall(Case.of(op, given), tuple(changes))
 
 
 @lru_cache(maxsize=2)
 def _base(op: OpContract, seed: int, number: int) -> tuple[str, Arguments]:
     """Return arguments to change, and their kind."""
     random = Random(f"{op.name} {seed} base {number}")
-    kind = random.choice(("valid", "valid", "drafted", "huge"))
-    if kind == "drafted":
+    kind = random.choice(("valid", "valid", "any", "huge"))
+    if kind == "any":
         try:
-            return kind, drafted(op, random, lambda draft: True)[1]
+            return kind, draw_candidate(op, random, lambda candidate: True)[1]
         except DrawingError:
             pass
     if kind == "huge":
@@ -98,24 +99,24 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
     Raises:
         ValueError, RuntimeError, OverflowError: torch has no such tensors, or the op no such dim.
     """
-    draft, given = drafted(op, random, Draft.is_right)
-    dims = draft.dims.items()
-    numbers = [name for name, dim in dims if isinstance(dim, int) and name not in draft.lengths]
-    numbers += [name for name, each in draft.scalars.items() if type(each) is int]
+    candidate, given = draw_candidate(op, random, Candidate.is_right)
+    dims = candidate.dims.items()
+    numbers = [name for name, dim in dims if isinstance(dim, int) and name not in candidate.lengths]
+    numbers += [name for name, each in candidate.scalars.items() if type(each) is int]
     if not numbers:
         raise ValueError(f"{op.name} has no dims")
-    before = {tensor.name: draft.sizes_of_all(tensor) for tensor in op.tensors}
+    before = {tensor.name: candidate.sizes_of_all(tensor) for tensor in op.tensors}
     for name in random.sample(numbers, min(len(numbers), random.choice((1, 1, 2)))):
-        where = draft.dims if name in draft.dims else draft.scalars
+        where = candidate.dims if name in candidate.dims else candidate.scalars
         where[name] = random.choice(HUGE)
-    for name, value in draft.scalars.items():
+    for name, value in candidate.scalars.items():
         given[name] = value
     for tensor in op.tensors:
         value = given[tensor.name]
         if value is None:
             continue
         made = list(value) if tensor.is_list else [value]
-        for index, sizes in enumerate(draft.sizes_of_all(tensor)):
+        for index, sizes in enumerate(candidate.sizes_of_all(tensor)):
             if sizes != before[tensor.name][index]:
                 one = made[index].new_zeros([1] * len(sizes))
                 made[index] = one.expand([(size + 2**63) % 2**64 - 2**63 for size in sizes])

@@ -6,13 +6,13 @@ from typing import Any
 
 import torch
 
-from .call import Call
+from .case import Case
 
 _MOST_VALUES = 512
 """The values of larger storages are not printed."""
 
 
-def as_python(call: Call) -> str:
+def as_python(call: Case) -> str:
     """Return the code that makes the arguments of `call`, with what they share, and runs it.
 
     The values of storages of more than 512 elements are random instead.
@@ -44,7 +44,7 @@ def as_python(call: Call) -> str:
         if value.requires_grad:
             view += ".requires_grad_()" + "[...]" * (not value.is_leaf)  # a clone has no gaps
         arguments.append(f"    {name}={view},")
-    return "\n".join([*lines, f"torch.ops.{call.op!s}(", *arguments, ")"])
+    return "\n".join([*lines, f"torch.ops.{call.op.overload!s}(", *arguments, ")"])
 
 
 def _scalar(value: Any) -> str:
