@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
 
 
@@ -22,12 +23,12 @@ class Work:
 
 def flops(op: str, *args: Any, **kwargs: Any) -> int:
     """Return the floating-point operations of a call; it may have tensors on meta."""
-    return count_flops(op, bind_arguments(op, args, kwargs)) or 0
+    return count_flops(contract(op), bind_arguments(contract(op), args, kwargs)) or 0
 
 
 def moved_bytes(op: str, *args: Any, **kwargs: Any) -> int:
     """Return the bytes that a call must read and write; it may have tensors on meta."""
-    return count_bytes(op, bind_arguments(op, args, kwargs)) or 0
+    return count_bytes(contract(op), bind_arguments(contract(op), args, kwargs)) or 0
 
 
 def work(op: str, *args: Any, **kwargs: Any) -> Work:

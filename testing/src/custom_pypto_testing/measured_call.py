@@ -9,6 +9,7 @@ from statistics import quantiles
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
 from torch.utils.flop_counter import FlopCounterMode
@@ -49,8 +50,8 @@ def measure_call(
         if case.sample.name == sample
     ]
     call = case.call()
-    given = bind_arguments(op, call.args, call.kwargs)
-    costs = {"flops": count_flops(op, given), "bytes": count_bytes(op, given)}
+    given = bind_arguments(contract(op), call.args, call.kwargs)
+    costs = {"flops": count_flops(contract(op), given), "bytes": count_bytes(contract(op), given)}
     if costs == {"flops": None, "bytes": None}:
         costs = _costs_without_contract(case)
     peaks = _peaks(call)

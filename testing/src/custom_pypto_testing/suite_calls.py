@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 
@@ -28,10 +29,12 @@ def suite_calls(
     """
     subject = Subject.of_plugin(plugin)
     for sample in (case.sample for case in subject.op_on(op, "cpu").cases):
-        yield _call(sample.name, bind_arguments(op, sample.args, sample.kwargs))
+        yield _call(sample.name, bind_arguments(contract(op), sample.args, sample.kwargs))
         if sample.resized is not None:
             other = sample.resized
-            yield _call(f"{sample.name}, resized", bind_arguments(op, other.args, other.kwargs))
+            yield _call(
+                f"{sample.name}, resized", bind_arguments(contract(op), other.args, other.kwargs)
+            )
     for number, given in enumerate(drawn_calls(subject.contracts[op], count, seed)):
         yield _call(f"random-{number}", given)
 
