@@ -62,9 +62,9 @@ BAD: dict[str, tuple[str | tuple[str, str], str]] = {
     "undefined_symbol": (
         ("a_function_that_no_library_has();", ""),
         (
-            "the library cannot be opened: .../libcustom_pypto_undefined_symbol.so: undefined symbol:"
-            " a_function_that_no_library_has; a symbol of torch means that the plugin needs a newer"
-            " torch, any other that it was linked without a library it uses"
+            "the library cannot be opened: .../libcustom_pypto_undefined_symbol.so: undefined"
+            " symbol: a_function_that_no_library_has; a symbol of torch means that the plugin needs"
+            " a newer torch, any other that it was linked without a library it uses"
         ),
     ),
     "throwing_registration": (
