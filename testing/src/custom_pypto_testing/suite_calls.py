@@ -27,12 +27,14 @@ def suite_calls(
         DrawingError: nothing that the contract allows was found.
     """
     [found] = [each for each in ops_of_plugin(plugin, "cpu") if each.name == op]
+    assert found.contract is not None
     for sample in (case.sample for case in found.cases):
-        yield _call(sample.name, bind_arguments(op, sample.args, sample.kwargs))
+        yield _call(sample.name, bind_arguments(found.contract, sample.args, sample.kwargs))
         if sample.resized is not None:
             other = sample.resized
-            yield _call(f"{sample.name}, resized", bind_arguments(op, other.args, other.kwargs))
-    assert found.contract is not None
+            yield _call(
+                f"{sample.name}, resized", bind_arguments(found.contract, other.args, other.kwargs)
+            )
     for number, given in enumerate(drawn_calls(found.contract, count, seed)):
         yield _call(f"random-{number}", given)
 

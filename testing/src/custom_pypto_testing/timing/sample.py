@@ -38,8 +38,9 @@ def measure_call(
     """
     [case] = [case for case in op_of_plugin(op, "cpu").cases if case.sample.name == sample]
     call = case.copy()
-    given = bind_arguments(op, call.args, call.kwargs)
-    costs = {"flops": count_flops(op, given), "bytes": count_bytes(op, given)}
+    contract = core.contract(op)
+    given = bind_arguments(contract, call.args, call.kwargs)
+    costs = {"flops": count_flops(contract, given), "bytes": count_bytes(contract, given)}
     if costs == {"flops": None, "bytes": None}:
         costs = _costs_without_contract(case)
     flops, moved = costs["flops"] or 0, costs["bytes"] or 0

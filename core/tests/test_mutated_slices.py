@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from custom_pypto.core import written_slices
+from custom_pypto.core import mutated_slices
 from custom_pypto.core.python_kernels import PythonKernels
 from custom_pypto_contract.manifest import ManifestOp
 from torch import Tensor
@@ -84,7 +84,7 @@ def test_without_a_lowering_inductor_writes_a_copy(
 
     target = torch.ops.aten.sym_storage_offset.default
     monkeypatch.delitem(lowering.lowerings, target, raising=False)
-    monkeypatch.setattr(written_slices, "_lacks_lowering", True)
+    monkeypatch.setattr(mutated_slices, "_lacks_lowering", True)
     torch.compiler.reset()
     run = torch.compile(write, dynamic=True, fullgraph=True)
     expect_right(write, run, (0, 4), (0, 5), (0, 6))
@@ -105,10 +105,10 @@ def test_inductor_keeps_a_copy_that_is_written(copy: Write, dynamic: bool) -> No
 
 
 def test_another_inductor_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(written_slices, "_lacks_lowering", False)
+    monkeypatch.setattr(mutated_slices, "_lacks_lowering", False)
     monkeypatch.setitem(sys.modules, "torch._inductor.fx_passes.post_grad", SimpleNamespace())
-    written_slices.mend_inductor()
-    assert written_slices._lacks_lowering
+    mutated_slices.mend_inductor()
+    assert mutated_slices._lacks_lowering
 
 
 # Of torch's own, when it copies a program.

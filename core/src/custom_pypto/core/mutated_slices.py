@@ -16,7 +16,7 @@ import torch
 
 from custom_pypto.core.after_import import AfterImport
 from custom_pypto.core.errors import logger
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.records import NAMESPACE
 from custom_pypto.core.symbols import decide_statically
 
 _LOWERING = "torch._inductor.lowering"
@@ -25,11 +25,11 @@ _lacks_lowering = False
 
 
 def call_on_copies(
-    map_written: Callable[..., tuple[Any, Any]],
+    map_mutated: Callable[..., tuple[Any, Any]],
 ) -> Callable[..., Any]:
     """Return a rule for torch's functional mode: an op writes a copy where a slice is misplaced.
 
-    The copy then goes into the slice by `copy_`, whose place torch keeps. `map_written` returns the
+    The copy then goes into the slice by `copy_`, whose place torch keeps. `map_mutated` returns the
     arguments of a call with a function applied to each tensor that it writes.
     """
 
@@ -43,7 +43,7 @@ def call_on_copies(
             return copies[-1][1]
 
         with mode:
-            args, kwargs = map_written(copy, args, kwargs or {})
+            args, kwargs = map_mutated(copy, args, kwargs or {})
             if copies:
                 results = op(*args, **kwargs)
                 for tensor, written in copies:

@@ -9,7 +9,7 @@ from custom_pypto.core.symbols import decide_statically
 from custom_pypto.core.tensor_memory import byte_runs
 
 
-class Written:
+class MutatedArguments:
     """The tensors that one call of an op writes to; mutation.h has these checks in C++."""
 
     def __init__(self, op: str) -> None:

@@ -13,12 +13,12 @@ from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
-from custom_pypto.core.contracts.arguments import bind
+from custom_pypto.core.contracts.arguments import bind_arguments
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
 from custom_pypto.core.kernel_queries import NpuKernelRecord
 from custom_pypto.core.loader import start
-from custom_pypto.core.registry import OpRecord, PluginRecord
+from custom_pypto.core.records import OpRecord, PluginRecord
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
@@ -142,7 +142,7 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
 
     def function(*args: Any, **kwargs: Any) -> Any:
         # All are globals: a comprehension or a generator inside does not see eval's locals.
-        value = eval(code, {"torch": torch, **bind(op, args, kwargs)})
+        value = eval(code, {"torch": torch, **bind_arguments(op, args, kwargs)})
         return value if op.schema.returns else None
 
     return function
