@@ -116,7 +116,6 @@ def test_every_instruction_set_is_listed_and_no_other() -> None:
     listed = {row[0]: [re.findall(r"\w+", cell) for cell in row[1:]] for row in rows}
     [of_any, _] = listed.pop("any")
     assert list(listed) == ["x86-64", "aarch64"]
-    headers = ROOT / "core/src/custom_pypto/core/include"
     for processor, (ordinary, int8) in listed.items():
         machine = processor.replace("-", "_")
         known = compiler.isa_flags(machine)
