@@ -15,7 +15,7 @@ import torch
 from custom_pypto import core
 from custom_pypto_cli import child, main
 from custom_pypto_cli.child import Outcome
-from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, process_memory, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.peaks import Peak, Work, at_peak
@@ -87,12 +87,8 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
         monkeypatch.setattr(sample, count, lambda op, given: None)
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
-    [case] = [
-        each
-        for each in Subject.of_plugin("sparse_attention").op_on(op, "cpu").cases
-        if each.sample.name == "small"
-    ]
-    tensors = [*case.call().tensors.values()]
+    [case] = [each for each in op_of_plugin(op, "cpu").cases if each.sample.name == "small"]
+    tensors = [*case.tensors.values()]
     x, weight = tensors[:2]
     # More than the first of its products.
     assert found.flops > 2 * x.numel() * weight.shape[1]
