@@ -50,12 +50,12 @@ MACHINE = {"npu": Run((_ADD, "versions")), "cpu": Run((_ADD,))}
 RUNS = {
     "npu": (
         Run(("launch",), "0"),
-        Run(("results", *_QUEUED, *_IN_GRAPHS, "timing"), "1"),
+        Run(("results", *_QUEUED, *_IN_GRAPHS), "1"),
         *(Run((*_QUEUED, *_IN_GRAPHS), "1", switch) for switch in FASTER),
         Run(("results", *_QUEUED), "2"),
         *(Run(_QUEUED, "2", switch) for switch in FASTER),
     ),
-    "cpu": (Run(("launch", "results", "repeats", "timing")),),
+    "cpu": (Run(("launch", "results", "repeats")),),
 }
 
 
