@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from custom_pypto import core
+from custom_pypto.core import contract
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
@@ -68,7 +69,7 @@ def _replay(line: str, folder: Path, found: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(found["call"])
     args = decode(call["args"], tensors, generator)
     kwargs = {name: decode(each, tensors, generator) for name, each in call["kwargs"].items()}
-    found["arguments"] = describe_arguments(bind_arguments(op, args, kwargs))
+    found["arguments"] = describe_arguments(bind_arguments(contract(op), args, kwargs))
     case = Case(Op(overload, reference=core.reference(op)), SampleInput(tuple(args), kwargs))
     with torch.no_grad():
         first, second = (run_of(case.copy()) for _ in range(2))

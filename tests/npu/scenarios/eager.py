@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch_npu
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
@@ -105,7 +106,7 @@ def gradients_of_attention_agree_with_the_cpu() -> None:
     """For the calls that CANN has gradients for: the samples of the gradient op."""
     for case in cases_of("npu_sparse_flash_attention_grad"):
         call = case.copy()
-        given = bind_arguments(case.name, call.args, call.kwargs)
+        given = bind_arguments(contract(case.name), call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
@@ -125,7 +126,7 @@ def gradients_of_the_indexer_agree_with_the_cpu() -> None:
     """As for attention. The values are summed: kernels may order equal ones differently."""
     for case in cases_of("npu_lightning_indexer_grad"):
         call = case.copy()
-        given = bind_arguments(case.name, call.args, call.kwargs)
+        given = bind_arguments(contract(case.name), call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
@@ -193,7 +194,7 @@ def attends_before_rows_of_padding() -> None:
 def _attention() -> dict[str, Any]:
     """A call of TND queries and paged keys that CANN's own kernel takes."""
     call = case_named("npu_sparse_flash_attention", "deepseek-tnd").copy()
-    return bind_arguments("npu_sparse_flash_attention", call.args, call.kwargs)
+    return bind_arguments(contract("npu_sparse_flash_attention"), call.args, call.kwargs)
 
 
 def attention(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -293,7 +294,7 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").copy()
     latent = ("query", "key", "value", "d_out", "out")
     call = call.replace({name: call.tensors[name][..., :0] for name in latent})
-    given = bind_arguments(call.name, call.args, call.kwargs)
+    given = bind_arguments(contract(call.name), call.args, call.kwargs)
     op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.arguments import bind
+from custom_pypto.core.contracts.arguments import bind_arguments
 from custom_pypto.core.contracts.evaluation import Evaluation
 
 from custom_pypto_testing.case import Case
@@ -92,7 +92,7 @@ def _is_refused_by_rules(case: Case, call: Case) -> bool:
     op = case.op.contract
     if op is None or not op.tensors:
         return False
-    evaluation = Evaluation(op, bind(op, call.args, call.kwargs))
+    evaluation = Evaluation(op, bind_arguments(op, call.args, call.kwargs))
     try:
         evaluation.run_checks()
         for limits in () if case.is_on_cpu else op.npu.limits.values():

@@ -79,13 +79,12 @@ def _suite_calls(op: str, count: int | None, seed: str | None) -> Iterator[dict[
     from custom_pypto_testing.ops_under_test import op_of_plugin
 
     found = op_of_plugin(op, "cpu")
+    contract = found.contract
+    assert contract is not None
     for case in found.cases:
-        yield _call(case.sample.name, bind_arguments(op, case.args, case.kwargs))
-        if case.sample.resized is not None:
-            other = case.resized
-            yield _call(other.sample.name, bind_arguments(op, other.args, other.kwargs))
-    assert found.contract is not None
-    for number, given in enumerate(drawn_calls(found.contract, count, seed)):
+        for each in (case, case.resized) if case.sample.resized else (case,):
+            yield _call(each.sample.name, bind_arguments(contract, each.args, each.kwargs))
+    for number, given in enumerate(drawn_calls(contract, count, seed)):
         yield _call(f"random-{number}", given)
 
 
