@@ -148,7 +148,7 @@ def test_nothing_more_is_run_of_an_op_whose_calls_are_wrong(run, children, check
     left = CHECKS[CHECKS.index(check) + 1 :]
     of_op = [each for each in data(report)["checks"] if each["subject"] == "my_op"]
     assert [each["verdict"] for each in of_op].count("not run") == len(left)
-    assert f"| symbolic_graph | not run | 0.0 | not run: the check '{check}' failed |" in report
+    assert f"| npugraph_ex | not run | 0.0 | not run: the check '{check}' failed |" in report
     assert set(verdicts(report, "other_op").values()) == {"passed"}
 
 

@@ -21,7 +21,8 @@ _ADD = "add"
 _NEEDED = ("launch", "results")
 """If one of them fails, nothing more is run of the op."""
 _QUEUED = ("repeats", "streams")
-_IN_GRAPHS = ("capture", "npugraph_ex", "graph", "symbolic_graph")
+# The graph engine cannot be imported when npugraph_ex has been used.
+_IN_GRAPHS = ("capture", "graph", "symbolic_graph", "npugraph_ex")
 
 
 @dataclass(frozen=True)
