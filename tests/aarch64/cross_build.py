@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from custom_pypto_build import compiler, instruction_sets, plugin_library
+from custom_pypto_build import compiler, plugin_library
 from custom_pypto_build.settings import read_settings
 from repository import ROOT
 
@@ -27,7 +27,7 @@ def isas_of(plugin: str) -> tuple[str, ...]:
     """Return the instruction sets for which a plugin has kernels; the best one is last."""
     sources = read_settings(ROOT / "plugins" / plugin).isa_sources
     int8 = any(source.int8 for source in sources)
-    found = instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=int8)
+    found = compiler.isa_flags(MACHINE, int8=int8)
     return tuple(found) if sources else ()
 
 

@@ -15,7 +15,7 @@ from custom_pypto.core.contracts.evaluation import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
-from custom_pypto_contract.names import names_in
+from custom_pypto_contract.expression_names import names_in
 from custom_pypto_contract.nodes import INDEX
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Dim, Shape, parse_shape, resolve

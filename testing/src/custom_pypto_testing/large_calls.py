@@ -12,7 +12,7 @@ from operator import itemgetter
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
-from custom_pypto_contract.names import names_in
+from custom_pypto_contract.expression_names import names_in
 from custom_pypto_contract.shape import leaves
 
 from .drawing import NO_DRAFT, Arguments, Draft, DrawingError, drafted

@@ -13,7 +13,7 @@ import torch
 from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype, read_attribute
 from custom_pypto_contract.checks import Bind, Check, Step
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
-from custom_pypto_contract.names import find_tensors_read
+from custom_pypto_contract.expression_names import find_tensors_read
 from custom_pypto_contract.shape import Choice, resolve
 
 from .drawing import (
