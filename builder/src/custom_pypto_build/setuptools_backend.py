@@ -19,10 +19,8 @@ from . import (
     ascendc,
     import_check,
     manylinux_tools,
-    missing_kernels,
     ops_module,
     plugin_library,
-    sbom,
     source_files,
 )
 from .errors import BuildError
@@ -96,11 +94,6 @@ class PlatformWheel(bdist_wheel):
             platform = target.tag
         return "py3", "none", platform
 
-    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
-        """Write the folder ``.dist-info``, with a bill of materials."""
-        super().egg2dist(egginfo_path, distinfo_path)
-        sbom.write(Path(distinfo_path))
-
 
 class BuildAll(build):
     """``build`` with the plugin's library as its last step."""
@@ -164,7 +157,7 @@ class BuildPluginLibrary(setuptools.Command):
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
         if kernels is not None:
-            missing_kernels.warn(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
+            import_check.warn_of_kernels(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
         plugin_library.install(
             library,
             self.plugin,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 
 HEADERS = Path("core/src/custom_pypto/core/include/custom_pypto/npu")
 ROOT = Path(__file__).resolve().parents[3]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 
 
 def test_every_kind_of_argument_arrives(launch: Callable[..., Any], queue: int) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 
 RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "4"))
 """How many processes race; each has 8 threads."""
