@@ -23,7 +23,7 @@ from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
-from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import Violation, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv

@@ -65,7 +65,7 @@ FIRST = (
     "custom_pypto",
     "custom_pypto.core.records",
     "custom_pypto_plugin",
-    "custom_pypto_testing.subject",
+    "custom_pypto_testing.ops_under_test",
     "custom_pypto_ant",
     "custom_pypto_ant.part",
     "custom_pypto_cat",

@@ -18,7 +18,7 @@ from custom_pypto.core.errors import PluginError
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.contract_data import read_contract
-from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
 from manifests import contract_of
 from torch._subclasses.fake_tensor import FakeTensorMode

@@ -32,7 +32,7 @@ def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> i
     if tree is None:
         return None
     import torch
-    from custom_pypto_contract.names import names_in
+    from custom_pypto_contract.expression_names import names_in
     from custom_pypto_contract.shape import resolve
 
     from .evaluation import Evaluation, sizes_and_dtype
