@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from custom_pypto import core
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
 from custom_pypto_testing.timing.peaks import Work
 
@@ -63,8 +64,9 @@ class Planned:
 
 def work(op: str, *args: Any, **kwargs: Any) -> Work:
     """Return what the contract of an op says that a call costs; it may have tensors on meta."""
-    given = bind_arguments(op, args, kwargs)
-    return Work(count_flops(op, given) or 0, count_bytes(op, given) or 0)
+    contract = core.contract(op)
+    given = bind_arguments(contract, args, kwargs)
+    return Work(count_flops(contract, given) or 0, count_bytes(contract, given) or 0)
 
 
 def flops(op: str, *args: Any, **kwargs: Any) -> Work:

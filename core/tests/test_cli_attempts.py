@@ -133,12 +133,6 @@ def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) ->
     assert calls == [(None, "a")]
 
 
-def test_an_op_of_nobody_is_a_problem_of_the_doctor(world) -> None:
-    world(lambda names: Outcome(value={"plugins": [], "unclaimed": ["other_op"]}))
-    (found,) = [probe for probe in probes.probes(Trial(1.0)) if probe.name == "other_op"]
-    assert "registers the op 'other_op', which no manifest lists" in found.remark
-
-
 def test_progress_of_a_child_is_known_however_it_ends() -> None:
     code = "from custom_pypto_cli import child; import os"
     code += "; child.report_progress('a'); child.report_progress('b')"

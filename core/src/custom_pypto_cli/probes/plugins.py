@@ -38,11 +38,6 @@ def probes(trial: Trial) -> Iterator[Probe]:
             yield _probe_status(plugin, plugin.status, plugin.reason)
         for folder in plugin.leftovers:
             yield Probe("left over", str(folder)).with_note(*records.describe_leftover(folder))
-    for op in loaded.get("unclaimed", ()):
-        yield Probe(op, "an op that no manifest lists").with_problem(
-            f"a plugin, or what one imports, registers the op {op!r}, which no manifest lists",
-            f"set {environment.ALLOW} to one plugin after the other to see which it is",
-        )
 
 
 def _probe_import(outcome: Outcome, ended: Mapping[str, Outcome]) -> Probe:
