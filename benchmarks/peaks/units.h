@@ -1,7 +1,7 @@
 // The arithmetic units of a processor, and the loops that keep each one busy.
 #pragma once
 
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 #include <stdint.h>
 
 namespace custom_pypto_peaks {
