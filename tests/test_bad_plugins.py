@@ -38,7 +38,7 @@ from typing import Any
 
 import plugin_factory
 import pytest
-from custom_pypto_cli.child import describe_status
+from custom_pypto_cli.subprocess_call import describe_status
 from custom_pypto_discovery.printable import escape
 from distributions import tomllib
 from fork_server import ForkServer

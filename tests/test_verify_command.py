@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from custom_pypto import core
-from custom_pypto_cli import child, main, records
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import main, plugin_list, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.subject import Subject
 from custom_pypto_testing.verification import in_child
@@ -24,8 +24,8 @@ def test_an_op_passes_each_check_that_needs_no_npu(
     def call(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
         return Outcome(value=function(*given))
 
-    monkeypatch.setattr(child, "call", call)
-    monkeypatch.setattr(records, "load", core.plugins)
+    monkeypatch.setattr(subprocess_call, "call", call)
+    monkeypatch.setattr(plugin_list, "load", core.plugins)
     monkeypatch.setattr(verify, "examine", lambda limit: {})
     file = tmp_path / "report.md"
     options = ("--device", "cpu", "--calls", "2", "--output", str(file))
@@ -40,7 +40,7 @@ def test_an_op_passes_each_check_that_needs_no_npu(
 
 def test_a_check_runs_in_a_process_of_its_own() -> None:
     op = "add_custom"
-    outcome = child.call(in_child.check_op, "launch", op, op, "cpu", 1)
+    outcome = subprocess_call.call(in_child.check_op, "launch", op, op, "cpu", 1)
     assert outcome.ok, outcome.failure
     text = "float16: add_custom(self=float16[7, 33], other=float16[7, 33])"
     assert outcome.progress == text

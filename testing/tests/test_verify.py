@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_cli import child, distribution, main
-from custom_pypto_cli.child import Outcome
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.report import Check
+from custom_pypto_cli.subprocess_call import Outcome
+from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import privacy
 from custom_pypto_testing.verification.checks import OF_OPS, checks_on
@@ -45,8 +46,8 @@ class Children:
         self.npus = Outcome(value={"name": "Ascend910B1"})
         self.found: dict[str, Any] = FOUND
         self.calls: list[tuple[Key, dict[str, str]]] = []
-        monkeypatch.setattr(child, "call", self._call)
-        healthy = {"torch": [Probe("torch", "2.13.0")]}
+        monkeypatch.setattr(subprocess_call, "call", self._call)
+        healthy = {"torch": [Check("torch", "2.13.0")]}
         monkeypatch.setattr(verify, "examine", lambda limit: healthy)
 
     def _call(
@@ -179,7 +180,7 @@ def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, 
             children.ends["add",] = WRONG
         return call(function, *given, **options)
 
-    monkeypatch.setattr(child, "call", break_device)
+    monkeypatch.setattr(subprocess_call, "call", break_device)
     report = run(status=1)
     assert verdicts(report, "other_op")["launch"] == "not run"
     since = "torch's own add fails since 'launch' of my_op"
@@ -238,7 +239,7 @@ def test_the_cpu_has_the_checks_that_need_no_npu(run, children):
 def test_without_an_npu_one_sentence_says_what_is_missing(
     run, children, monkeypatch, version, outcome, reason
 ):
-    monkeypatch.setattr(distribution, "version", lambda name: version)
+    monkeypatch.setattr(distributions, "version", lambda name: version)
     children.npus = outcome
     text = run(status=2)
     assert text.startswith(f"custom-pypto verify: there is no NPU here: {reason}; on a machine ")

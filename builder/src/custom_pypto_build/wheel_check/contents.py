@@ -6,7 +6,7 @@ import base64
 import csv
 from collections.abc import Iterator
 
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.report import Check
 
 from custom_pypto_build.wheel_check.plugin_wheel import PluginWheel
 
@@ -25,12 +25,12 @@ _CORES = {
 _MOST_SHOWN = 3
 
 
-def probes(wheel: PluginWheel) -> Iterator[Probe]:
+def probes(wheel: PluginWheel) -> Iterator[Check]:
     """Compare the files with RECORD, and look where they are."""
     file = wheel.file
-    yield Probe("wheel", f"{file.path.name}, {len(file.files)} files, {file.size} bytes")
+    yield Check("wheel", f"{file.path.name}, {len(file.files)} files, {file.size} bytes")
     if file.unsafe:
-        yield Probe("paths", f"{len(file.unsafe)} unsafe").with_problem(
+        yield Check("paths", f"{len(file.unsafe)} unsafe").with_problem(
             f"the wheel holds what an installer must not unpack: {shorten_list(file.unsafe)}",
             BUILD_AGAIN,
         )
@@ -44,13 +44,13 @@ def shorten_list(texts: list[str]) -> str:
     return ", ".join(texts[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-def _record(wheel: PluginWheel) -> Probe:
+def _record(wheel: PluginWheel) -> Check:
     files = wheel.file.files
     record = f"{wheel.dist_info}/RECORD"
     try:
         rows = [row for row in csv.reader(wheel.record.splitlines()) if len(row) == 3]
     except csv.Error as error:
-        return Probe("RECORD", "not readable").with_problem(f"RECORD: {error}", BUILD_AGAIN)
+        return Check("RECORD", "not readable").with_problem(f"RECORD: {error}", BUILD_AGAIN)
     listed = {name: digest for name, digest, _ in rows}
     unlisted = [name for name in files if name not in listed]
     changed = [
@@ -58,7 +58,7 @@ def _record(wheel: PluginWheel) -> Probe:
         for name, given in listed.items()
         if name != record and (name not in files or given != _as_record(files[name]))
     ]
-    probe = Probe("RECORD", f"{len(listed)} files")
+    probe = Check("RECORD", f"{len(listed)} files")
     if unlisted:
         return probe.with_problem(f"RECORD does not list {shorten_list(unlisted)}", BUILD_AGAIN)
     if changed:
@@ -74,9 +74,9 @@ def _as_record(sha256: str) -> str:
     return f"sha256={digest}"
 
 
-def _packages(wheel: PluginWheel) -> Probe:
+def _packages(wheel: PluginWheel) -> Check:
     tops = set(map(_top, wheel.file.files)) - {wheel.dist_info}
-    probe = Probe("packages", ", ".join(sorted(tops)) or "none")
+    probe = Check("packages", ", ".join(sorted(tops)) or "none")
     taken = sorted(tops.intersection(_CORES))
     if taken:
         return probe.with_problem(

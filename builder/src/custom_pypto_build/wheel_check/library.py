@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.report import Check
 from custom_pypto_contract import manylinux
 from custom_pypto_contract.abi import REGISTER, UNREGISTER
 from custom_pypto_contract.elf import ElfLibrary
@@ -27,7 +27,7 @@ _SYSTEM = re.compile(
 _STABLE = re.compile(r"(aoti_torch|torch)_\w+|_Z(T[VIST])?(N[VK]*)?S[tabsiod]\w*")
 
 
-def probes(wheel: PluginWheel) -> Iterator[Probe]:
+def probes(wheel: PluginWheel) -> Iterator[Check]:
     """Compare tag and library, and look into the library's tables."""
     yield _wheel_tags(wheel)
     manifest, library = wheel.manifest, wheel.library
@@ -38,7 +38,7 @@ def probes(wheel: PluginWheel) -> Iterator[Probe]:
         return
     yield from _hashes(wheel, manifest)
     if isinstance(library, str):
-        yield Probe("library", "cannot be read").with_problem(library, BUILD_AGAIN)
+        yield Check("library", "cannot be read").with_problem(library, BUILD_AGAIN)
         return
     yield _machine(wheel, manifest, library)
     yield _system(wheel, library)
@@ -47,9 +47,9 @@ def probes(wheel: PluginWheel) -> Iterator[Probe]:
     yield _symbols(library)
 
 
-def _wheel_tags(wheel: PluginWheel) -> Probe:
+def _wheel_tags(wheel: PluginWheel) -> Check:
     tags = wheel.file.tags
-    probe = Probe("tag", ", ".join(sorted(tags.expand())))
+    probe = Check("tag", ", ".join(sorted(tags.expand())))
     if set(wheel.wheel_headers.get_all("Tag", [])) != tags.expand():
         return probe.with_problem(
             "the file WHEEL has other tags than the file name",
@@ -63,8 +63,8 @@ def _wheel_tags(wheel: PluginWheel) -> Probe:
     return probe
 
 
-def _python_only(wheel: PluginWheel) -> Probe:
-    probe = Probe("library", "none: the kernels are Python")
+def _python_only(wheel: PluginWheel) -> Check:
+    probe = Check("library", "none: the kernels are Python")
     if wheel.file.tags.platforms != ("any",):
         return probe.with_problem(
             "the wheel is for one platform, but has no library", "build it again, tagged any"
@@ -72,11 +72,11 @@ def _python_only(wheel: PluginWheel) -> Probe:
     return probe
 
 
-def _hashes(wheel: PluginWheel, manifest: Manifest) -> Iterator[Probe]:
+def _hashes(wheel: PluginWheel, manifest: Manifest) -> Iterator[Check]:
     for library in filter(None, (manifest.library, manifest.ascendc)):
         name = wheel.path_of(library)
         found = wheel.file.files.get(name, "")
-        probe = Probe(library.path, f"sha256 {found[:16]}..." if found else "not in the wheel")
+        probe = Check(library.path, f"sha256 {found[:16]}..." if found else "not in the wheel")
         if found != library.sha256:
             probe = probe.with_problem(
                 f"the manifest says sha256 {library.sha256[:16]}..., so core will refuse {name}",
@@ -85,8 +85,8 @@ def _hashes(wheel: PluginWheel, manifest: Manifest) -> Iterator[Probe]:
         yield probe
 
 
-def _machine(wheel: PluginWheel, manifest: Manifest, library: ElfLibrary) -> Probe:
-    probe = Probe("machine", library.machine)
+def _machine(wheel: PluginWheel, manifest: Manifest, library: ElfLibrary) -> Check:
+    probe = Check("machine", library.machine)
     if manifest.platform != f"linux_{library.machine}":
         return probe.with_problem(f"the manifest says {manifest.platform}", BUILD_AGAIN)
     for platform in wheel.file.tags.platforms:
@@ -99,7 +99,7 @@ def _machine(wheel: PluginWheel, manifest: Manifest, library: ElfLibrary) -> Pro
     return probe
 
 
-def _system(wheel: PluginWheel, library: ElfLibrary) -> Probe:
+def _system(wheel: PluginWheel, library: ElfLibrary) -> Check:
     newest = {
         prefix: max(of_prefix, key=_numbers)
         for prefix in ("GLIBC", "GLIBCXX", "CXXABI")
@@ -109,13 +109,13 @@ def _system(wheel: PluginWheel, library: ElfLibrary) -> Probe:
     shown = ", ".join(newest.values()) or "no versions"
     if glibc == manylinux.UNKNOWN:
         unknown = [each for each in library.versions if manylinux.glibc_of(each) == glibc]
-        return Probe("system", shown).with_problem(
+        return Check("system", shown).with_problem(
             f"the library needs {shorten_list(unknown)}, which no system with a manylinux tag has",
             "build it on an older system",
         )
     tagged = max(glibc, manylinux.OLDEST)
     lowest = f"manylinux_{tagged[0]}_{tagged[1]}_{library.machine}"
-    probe = Probe("system", f"{shown}: {lowest}")
+    probe = Check("system", f"{shown}: {lowest}")
     for platform in wheel.file.tags.platforms:
         parsed = manylinux.parse(platform)
         promised = None if parsed is None else parsed[0]
@@ -134,9 +134,9 @@ def _system(wheel: PluginWheel, library: ElfLibrary) -> Probe:
     return probe
 
 
-def _exports(library: ElfLibrary) -> Probe:
+def _exports(library: ElfLibrary) -> Check:
     exported = set(library.exported) - _LINKER_MARKS
-    probe = Probe("exports", ", ".join(sorted(exported)[:8]) or "nothing")
+    probe = Check("exports", ", ".join(sorted(exported)[:8]) or "nothing")
     missing = sorted({REGISTER, UNREGISTER} - exported)
     if missing:
         return probe.with_problem(
@@ -152,8 +152,8 @@ def _exports(library: ElfLibrary) -> Probe:
     return probe
 
 
-def _libraries(library: ElfLibrary) -> Probe:
-    probe = Probe("libraries", ", ".join(library.needed) or "none")
+def _libraries(library: ElfLibrary) -> Check:
+    probe = Check("libraries", ", ".join(library.needed) or "none")
     foreign = [path for path in library.run_paths if not path.startswith("$ORIGIN")]
     if foreign:
         return probe.with_problem(
@@ -171,10 +171,10 @@ def _libraries(library: ElfLibrary) -> Probe:
     return probe
 
 
-def _symbols(library: ElfLibrary) -> Probe:
+def _symbols(library: ElfLibrary) -> Check:
     unversioned = [each.name for each in library.undefined if not each.version and not each.is_weak]
     of_torch = [name for name in unversioned if re.match("(aoti_)?torch_", name)]
-    probe = Probe("symbols", f"{len(library.undefined)} needed, {len(of_torch)} of PyTorch")
+    probe = Check("symbols", f"{len(library.undefined)} needed, {len(of_torch)} of PyTorch")
     others = sorted(name for name in unversioned if not _STABLE.fullmatch(name))
     if others:
         return probe.with_problem(

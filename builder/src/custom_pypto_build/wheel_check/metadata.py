@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.report import Check
 from custom_pypto_contract.manifest import GROUP, is_plugin_name
 from custom_pypto_discovery.host import CORE
 from custom_pypto_discovery.installed_plugin import normalize_name
@@ -14,7 +14,7 @@ from custom_pypto_build.wheel_check.contents import BUILD_AGAIN, shorten_list
 from custom_pypto_build.wheel_check.plugin_wheel import PluginWheel
 
 
-def probes(wheel: PluginWheel) -> Iterator[Probe]:
+def probes(wheel: PluginWheel) -> Iterator[Check]:
     """Look at the folder of metadata."""
     yield _identity(wheel)
     yield _entry_point(wheel)
@@ -22,9 +22,9 @@ def probes(wheel: PluginWheel) -> Iterator[Probe]:
     yield _licence(wheel)
 
 
-def _identity(wheel: PluginWheel) -> Probe:
+def _identity(wheel: PluginWheel) -> Check:
     name, version = wheel.headers.get("Name", ""), wheel.headers.get("Version", "")
-    probe = Probe("distribution", f"{name} {version}".strip() or "unknown")
+    probe = Check("distribution", f"{name} {version}".strip() or "unknown")
     if not name or not version:
         return probe.with_problem("METADATA gives no name or no version", BUILD_AGAIN)
     folder, _, folder_version = wheel.dist_info.removesuffix(".dist-info").partition("-")
@@ -41,9 +41,9 @@ def _identity(wheel: PluginWheel) -> Probe:
     return probe
 
 
-def _entry_point(wheel: PluginWheel) -> Probe:
+def _entry_point(wheel: PluginWheel) -> Check:
     shown = ", ".join(f"{name} = {value}" for name, value in wheel.entry_points) or "none"
-    probe = Probe("entry point", shown)
+    probe = Check("entry point", shown)
     if len(wheel.entry_points) != 1:
         return probe.with_problem(
             f"the wheel has {len(wheel.entry_points)} entry points in the group {GROUP!r}; it must"
@@ -68,9 +68,9 @@ def _entry_point(wheel: PluginWheel) -> Probe:
     return probe
 
 
-def _requirements(wheel: PluginWheel) -> Probe:
+def _requirements(wheel: PluginWheel) -> Check:
     needed = wheel.headers.get_all("Requires-Dist", [])
-    probe = Probe("requires", ", ".join(needed) or "nothing")
+    probe = Check("requires", ", ".join(needed) or "nothing")
     names = {normalize_name(name[0]) for each in needed if (name := re.match(r"[\w.-]+", each))}
     if CORE not in names:
         return probe.with_problem(
@@ -80,11 +80,11 @@ def _requirements(wheel: PluginWheel) -> Probe:
     return probe
 
 
-def _licence(wheel: PluginWheel) -> Probe:
+def _licence(wheel: PluginWheel) -> Check:
     expression = wheel.headers.get("License-Expression", "") or wheel.headers.get("License", "")
     files = wheel.headers.get_all("License-File", [])
     shown = filter(None, [expression.partition("\n")[0], *files])
-    probe = Probe("licence", ", ".join(shown) or "none")
+    probe = Check("licence", ", ".join(shown) or "none")
     missing = [
         name
         for name in files

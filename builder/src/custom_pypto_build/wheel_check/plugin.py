@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.report import Check
 from custom_pypto_contract import abi, contract_data
 from custom_pypto_contract.manifest import Manifest, ManifestOp
 from custom_pypto_discovery.dispatch_keys import has_device
@@ -15,17 +15,17 @@ from custom_pypto_build.wheel_check.contents import BUILD_AGAIN
 from custom_pypto_build.wheel_check.plugin_wheel import PluginWheel
 
 
-def probes(wheel: PluginWheel) -> Iterator[Probe]:
+def probes(wheel: PluginWheel) -> Iterator[Check]:
     """Read the manifest, and compare it with metadata and library."""
     manifest = wheel.manifest
     if isinstance(manifest, str):
-        yield Probe("manifest", "none that can be read").with_problem(manifest, BUILD_AGAIN)
+        yield Check("manifest", "none that can be read").with_problem(manifest, BUILD_AGAIN)
         return
     yield _identity(wheel, manifest)
     yield _core_abi(wheel, manifest)
-    yield Probe("torch", f"{manifest.torch_target} or newer")
+    yield Check("torch", f"{manifest.torch_target} or newer")
     if manifest.kernels is None:
-        yield Probe("kernels", "not known").with_note(
+        yield Check("kernels", "not known").with_note(
             "the build did not import the plugin, so nobody knows which ops have kernels",
             f"build it where torch and {CORE} are, for that machine; else test it where it runs:"
             f" python -m custom_pypto_testing {manifest.name}",
@@ -34,8 +34,8 @@ def probes(wheel: PluginWheel) -> Iterator[Probe]:
         yield _op(op, manifest)
 
 
-def _identity(wheel: PluginWheel, manifest: Manifest) -> Probe:
-    probe = Probe("manifest", f"{manifest.name} of {manifest.distribution} {manifest.version}")
+def _identity(wheel: PluginWheel, manifest: Manifest) -> Check:
+    probe = Check("manifest", f"{manifest.name} of {manifest.distribution} {manifest.version}")
     [(name, _)] = wheel.entry_points
     expected = (name, normalize_name(wheel.file.distribution), wheel.file.version)
     if (manifest.name, normalize_name(manifest.distribution), manifest.version) != expected:
@@ -45,9 +45,9 @@ def _identity(wheel: PluginWheel, manifest: Manifest) -> Probe:
     return probe
 
 
-def _core_abi(wheel: PluginWheel, manifest: Manifest) -> Probe:
+def _core_abi(wheel: PluginWheel, manifest: Manifest) -> Check:
     need = _dotted(manifest.core_abi)
-    probe = Probe("core ABI", need)
+    probe = Check("core ABI", need)
     library = wheel.library
     if not isinstance(library, str):
         if library.core_abi is None:
@@ -69,9 +69,9 @@ def _core_abi(wheel: PluginWheel, manifest: Manifest) -> Probe:
     return probe
 
 
-def _op(op: ManifestOp, manifest: Manifest) -> Probe:
+def _op(op: ManifestOp, manifest: Manifest) -> Check:
     keys = None if manifest.kernels is None else manifest.kernels.get(op.name, ())
-    probe = Probe(op.name, "kernels not known" if keys is None else ", ".join(keys) or "no kernel")
+    probe = Check(op.name, "kernels not known" if keys is None else ", ".join(keys) or "no kernel")
     try:
         contract_data.read_contract(op.data)
     except Exception as error:

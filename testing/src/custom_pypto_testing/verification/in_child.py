@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto_cli import child, names, records
-from custom_pypto_cli.records import NO_ISA
+from custom_pypto_cli import plugin_list, subprocess_call
+from custom_pypto_cli.plugin_list import NO_ISA
 
 if TYPE_CHECKING:
     from custom_pypto.core import PluginRecord
@@ -18,18 +18,18 @@ _KEYS = {"npu": "PrivateUse1", "cpu": "CPU"}
 
 def find(chosen: list[str]) -> dict[str, Any]:
     """Load the plugins; return their records, and the ops that `chosen` means by plugin, or all."""
-    plugins = records.load()
+    plugins = plugin_list.load()
     found: list[PluginRecord] = [] if chosen else list(plugins)
     for name in chosen:
-        meant = names.find(name, plugins)
+        meant = plugin_list.find(name, plugins)
         if not meant:
-            return {"plugins": [], "unknown": names.explain_unknown(name, plugins)}
+            return {"plugins": [], "unknown": plugin_list.explain_unknown(name, plugins)}
         found += meant
     ops: dict[str, list[str]] = {}
     for plugin in found:
         of_plugin = ops.setdefault(plugin.name, [])
         of_plugin += [op.name for op in plugin.ops if op.name not in of_plugin]
-    return {"plugins": list(map(records.as_json, plugins)), "ops": ops, "unknown": ""}
+    return {"plugins": list(map(plugin_list.as_json, plugins)), "ops": ops, "unknown": ""}
 
 
 def describe_npus() -> dict[str, str]:
@@ -55,14 +55,14 @@ def check_machine(check: str, device: str) -> dict[str, Any]:
 
 def check_op(check: str, plugin: str, op: str, device: str, most: int) -> dict[str, Any]:
     """Load the plugins; run a check of `checks.OF_OPS` on at most `most` calls."""
-    plugins = records.load()
+    plugins = plugin_list.load()
     _import_device(device)
     if check == "kernels":
         [record] = [each for each in plugins if each.name == plugin and each.status == "loaded"]
         return _check_kernels(record, op, device)
     from custom_pypto_testing.verification.run import run_check
 
-    return asdict(run_check(check, plugin, op, device, most, child.report_progress))
+    return asdict(run_check(check, plugin, op, device, most, subprocess_call.report_progress))
 
 
 def _import_device(device: str) -> None:
@@ -80,13 +80,15 @@ def _check_kernels(plugin: PluginRecord, op: str, device: str) -> dict[str, Any]
     if _KEYS[device] not in keys and not any(key.startswith("Composite") for key in keys):
         return asdict(Finding(f"the op has no kernel for {device}", applies=False))
     if device == "cpu":
-        isa = records.cpu_isa(plugin)
+        isa = plugin_list.cpu_isa(plugin)
         return asdict(
             Finding(isa or "its kernels report no ISA", isa if isa.startswith(NO_ISA) else "")
         )
-    kernels = [records.as_json(each) for each in records.npu_kernels(plugin) if each.op == op]
-    text = "; ".join(map(records.describe_kernel, kernels))
-    faults = [": ".join(fault) for each in kernels for fault in records.describe_faults(each)]
+    kernels = [
+        plugin_list.as_json(each) for each in plugin_list.npu_kernels(plugin) if each.op == op
+    ]
+    text = "; ".join(map(plugin_list.describe_kernel, kernels))
+    faults = [": ".join(fault) for each in kernels for fault in plugin_list.describe_faults(each)]
     searched = {"; ".join(each["symbols"]): each["searched"] for each in kernels}
     return asdict(
         Finding(

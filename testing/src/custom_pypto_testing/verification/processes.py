@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from custom_pypto_cli import child
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_testing import progress
@@ -94,7 +94,7 @@ class Verification:
     def _call(self, check: Check, function: Callable[..., object], *given: object) -> Outcome:
         switches = {name: str(int(name == check.switch)) for name in FASTER}
         queue = {QUEUE: check.queue} if check.queue else {}
-        return child.call(
+        return subprocess_call.call(
             function,
             *(check.name, *given),
             time_limit=self._time_limit,

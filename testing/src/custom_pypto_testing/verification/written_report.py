@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.report import Report, report_data, report_lines
+from custom_pypto_cli.terminal import align
 from custom_pypto_discovery.printable import escape_lines
 
 from custom_pypto_testing.verification.checks import OF_MACHINE, OF_OPS, checks_on
