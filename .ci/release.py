@@ -1,7 +1,7 @@
 """Build the wheels to publish: ``release.py WHEELHOUSE FOLDER ...``, with folders of distributions.
 
 Each plugin becomes a wheel for every platform of `PLATFORMS`. Every wheel is built in two folders,
-whose bytes must be equal; those of plugins must pass ``custom-pypto check`` and auditwheel, and
+whose bytes must be equal; those of plugins must pass ``custom-pypto check`` with auditwheel, and
 become folders for Hugging Face kernels beside the wheelhouse.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -49,12 +48,6 @@ def main() -> None:
 def _publish_plugin(folder: Path, platform: str, wheelhouse: Path) -> None:
     wheel = _build(folder, wheelhouse, {"CUSTOM_PYPTO_PLATFORM": platform})
     print(_run("custom-pypto", "check", str(wheel)))
-    audit = " ".join(_run(sys.executable, "-m", "auditwheel", "show", str(wheel)).split())
-    print(audit, flush=True)
-    # Its lowest tag may be lower than that of the wheel.
-    lowest = re.search(r'platform tag(?: to|:)? "manylinux_2_(\d+)_', audit)
-    if lowest is None or int(lowest[1]) > int(platform.split("_")[2]):
-        raise SystemExit(f"{wheel.name} is no {platform}")
     kernels = wheelhouse.with_name("kernels") / folder.name
     print(_run(sys.executable, "-m", "custom_pypto_kernels", str(wheel), str(kernels)))
 

@@ -104,13 +104,13 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 
 def _exists(page: Path, target: str, anchor: str) -> bool:
     found = page.parent / target if target else page
-    return found.exists() and (not anchor or anchor in _anchors(found))
+    return found.exists() and (not anchor or anchor in anchors(found))
 
 
-def _anchors(page: Path) -> set[str]:
-    """The anchors of a page: its headings, as GitHub writes them in an address."""
+def anchors(page: Path) -> list[str]:
+    """The anchors of a page: its headings in order, as GitHub writes them in an address."""
     titles = HEADING.findall(FENCE.sub("", page.read_text()))
-    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+    return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
 
 
 def test_the_list_of_pages_has_each_page_once() -> None:

@@ -1,12 +1,14 @@
-"""The Chinese pages keep step with the English ones: commands, headings, tables, links."""
+"""The Chinese pages keep step with the English ones: code, headings, tables, links."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from repository import ROOT
+from test_docs import FENCE, anchors
 
 CHINESE = ".zh-CN.md"
 PAIRS = {
@@ -14,10 +16,10 @@ PAIRS = {
     for folder in (ROOT, ROOT / "docs")
     for path in sorted(folder.glob(f"*{CHINESE}"))
 }
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([^`]+)`")
 HEADING = re.compile(r"^(#+) ", re.MULTILINE)
 ROW = re.compile(r"^\|", re.MULTILINE)
-LINK = re.compile(r"\]\(([^)#\s][^)\s]*)\)")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 pair = pytest.mark.parametrize("page", PAIRS)
 
@@ -32,14 +34,37 @@ def prose(text: str) -> str:
     return FENCE.sub("", text)
 
 
+def destinations(path: Path) -> Counter[tuple[str, str | int]]:
+    """Where a page's links lead: a page in English, and the section; its number in a pair."""
+    found: Counter[tuple[str, str | int]] = Counter()
+    for link in LINK.findall(prose(path.read_text(encoding="utf-8"))):
+        target, _, anchor = link.partition("#")
+        file = (path.parent / target).resolve() if target else path
+        chinese = file.name.endswith(CHINESE)
+        english = file.with_name(file.name.replace(CHINESE, ".md")) if chinese else file
+        translated = english in PAIRS.values()
+        section = anchors(file).index(anchor) if translated and anchor else anchor
+        found[str(english), section] += 1
+    return found
+
+
 def test_there_are_chinese_pages() -> None:
-    assert list(PAIRS) == ["README.zh-CN.md", "docs/tutorial.zh-CN.md"]
+    assert "README.zh-CN.md" in PAIRS
 
 
 @pair
-def test_code_is_the_same(page: str) -> None:
+def test_blocks_of_code_are_the_same(page: str) -> None:
     chinese, english = texts(page)
     assert FENCE.findall(chinese) == FENCE.findall(english)
+
+
+@pair
+def test_names_and_commands_in_sentences_are_kept(page: str) -> None:
+    chinese, english = (
+        Counter(" ".join(code.split()) for code in CODE.findall(prose(text)))
+        for text in texts(page)
+    )
+    assert not english - chinese
 
 
 @pair
@@ -56,7 +81,13 @@ def test_tables_have_as_many_rows(page: str) -> None:
 
 
 @pair
-def test_links_lead_to_the_same_pages(page: str) -> None:
-    chinese, english = map(prose, texts(page))
-    links = Counter(link.replace(CHINESE, ".md") for link in LINK.findall(chinese))
-    assert links == Counter(link.replace(CHINESE, ".md") for link in LINK.findall(english))
+def test_links_lead_to_the_same_sections(page: str) -> None:
+    assert destinations(ROOT / page) == destinations(PAIRS[page])
+
+
+@pair
+def test_chinese_pages_link_to_chinese_pages(page: str) -> None:
+    path, english = ROOT / page, PAIRS[page]
+    links = {link.partition("#")[0] for link in LINK.findall(prose(texts(page)[0]))}
+    targets = {(path.parent / link).resolve() for link in links if link}
+    assert targets & set(PAIRS.values()) == {english}

@@ -55,3 +55,37 @@ def test_without_ziglang_the_build_says_what_to_install(
 def test_a_build_for_an_unknown_system_fails_before_it_compiles(tmp_path: Path) -> None:
     with pytest.raises(BuildFailedError, match="must be a tag manylinux_<glibc>_<machine>"):
         tiny_project(tmp_path).wheel({variables.PLATFORM: "manylinux_2_28_mips"})
+
+
+@pytest.mark.parametrize(
+    ("version", "glibc", "is_there"),
+    [
+        ("GLIBCXX_3.4", (2, 17), True),
+        ("GLIBCXX_3.4.24", (2, 27), True),
+        ("GLIBCXX_3.4.24", (2, 26), False),
+        ("GLIBCXX_3.4.26", (2, 31), True),
+        ("CXXABI_1.3.13", (2, 33), False),
+        ("CXXABI_1.3.13", (2, 34), True),
+        ("GLIBCXX_3.4.999", (2, 99), False),
+        ("CXXABI_TM_1", (2, 17), True),
+        ("GCC_3.0", (2, 17), True),
+    ],
+)
+def test_versions_of_libstdcxx_that_systems_have(
+    version: str, glibc: tuple[int, int], is_there: bool
+) -> None:
+    assert manylinux_tools.is_in(version, glibc) is is_there
+
+
+@pytest.mark.parametrize(
+    ("tag", "systems"),
+    [
+        ("manylinux_2_28_aarch64", ((2, 28), "aarch64")),
+        ("manylinux2014_x86_64", ((2, 17), "x86_64")),
+        ("linux_x86_64", (None, "x86_64")),
+        ("musllinux_1_2_x86_64", None),
+        ("win_amd64", None),
+    ],
+)
+def test_systems_that_a_tag_is_for(tag: str, systems: object) -> None:
+    assert platforms.parse(tag) == systems

@@ -61,12 +61,16 @@ READING = {
 }
 # The op has no samples, and the doctor finds much that this folder lacks.
 STATUS = {"doctor": 1, "samples": 1}
+# What `check` does in its temporary folder, which tempfile tries first.
+UNPACKING = (
+    r"tempfile\.mkdtemp|shutil\.rmtree|os\.(mkdir|remove|rmdir)|open '.*/(custom-pypto-.*|\w{8})'"
+)
 
 
 def test_the_table_of_what_is_written_has_every_command() -> None:
-    row = next(line for line in TABLE.splitlines() if "`custom-pypto check`" in line)
+    row = next(line for line in TABLE.splitlines() if "`custom-pypto doctor`" in line)
     assert row.endswith("| nothing | |")
-    assert re.findall(r"`(?:custom-pypto )?([a-z]+)`", row) == [*READING]
+    assert ["check", *re.findall(r"`(?:custom-pypto )?([a-z]+)`", row)] == [*READING]
     named = re.findall(r"^\| (`custom-pypto .*?) \|", TABLE, re.MULTILINE)
     assert set(re.findall(r"`(?:custom-pypto )?([a-z]+)`", " ".join(named))) == {*commands.find()}
 
@@ -92,4 +96,6 @@ def test_reading_commands_write_nothing_and_use_no_network(
         give([[each for each in seen if each not in expected], status])
         """,
     )
+    if command == "check":
+        seen = [each for each in seen if not re.fullmatch(UNPACKING, each)]
     assert (seen, status) == ([], STATUS.get(command, 0))

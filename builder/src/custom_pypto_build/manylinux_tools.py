@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from custom_pypto_contract import manylinux, variables
+from custom_pypto_contract import platforms, variables
 
 from .compiler import Compiler
 from .errors import BuildError
@@ -34,6 +34,20 @@ _MACHINES = {"x86_64": "x86", "aarch64": "aarch64"}
 _ZIG = (sys.executable, "-m", "ziglang")
 _STABLE = re.compile(r"(aoti_)?torch_\w+")
 _STUBS = ("libstdc++.so.6", "libgcc_s.so.1")
+_OLDEST = (2, 17)
+"""The glibc below which no torch runs that plugins work with."""
+# The newest versions of GLIBCXX_3.4 and CXXABI_1.3 that a manylinux with this glibc has.
+_LIBSTDCXX = {
+    (2, 5): (8, 1),
+    (2, 12): (13, 3),
+    (2, 17): (19, 7),
+    (2, 24): (22, 10),
+    (2, 27): (24, 11),
+    (2, 31): (28, 12),
+    (2, 34): (29, 13),
+    (2, 35): (30, 13),
+    (2, 39): (33, 15),
+}
 
 
 @dataclass(frozen=True)
@@ -41,7 +55,7 @@ class Target:
     """The systems that a wheel is for: `tag` is theirs."""
 
     tag: str
-    glibc: manylinux.Glibc
+    glibc: tuple[int, int]
     machine: str
 
     @property
@@ -65,9 +79,9 @@ def find_target(environment: Mapping[str, str] = os.environ) -> Target | None:
     tag = environment.get(variables.PLATFORM)
     if not tag:
         return None
-    glibc, machine = manylinux.parse(tag) or (None, "")
-    if glibc is None or glibc < manylinux.OLDEST or machine not in _MACHINES:
-        oldest = "_".join(map(str, manylinux.OLDEST))
+    glibc, machine = platforms.parse(tag) or (None, "")
+    if glibc is None or glibc < _OLDEST or machine not in _MACHINES:
+        oldest = "_".join(map(str, _OLDEST))
         raise BuildError(
             f"{variables.PLATFORM} must be a tag manylinux_<glibc>_<machine> from"
             f" manylinux_{oldest} on, of {' or '.join(_MACHINES)}, such as manylinux_2_28_aarch64;"
@@ -118,7 +132,7 @@ def write_stubs(target: Target, torch: Torch, folder: Path) -> Torch:
         found = _run("g++", f"-print-file-name={name}").strip()
         by_version: dict[str, list[str]] = {}
         for symbol, version in _symbols(Path(found)):
-            if version and manylinux.glibc_of(version) <= target.glibc:
+            if version and is_in(version, target.glibc):
                 by_version.setdefault(version, []).append(symbol)
         _write_stub(target, folder / name, by_version)
     exported = (symbol for symbol, _ in _symbols(torch.lib / "libtorch_cpu.so"))
@@ -156,6 +170,13 @@ def _symbols(library: Path) -> Iterator[tuple[str, str]]:
         symbol, _, version = line.split()[-1].partition("@@")
         if "@" not in symbol and symbol != version:
             yield symbol, version
+
+
+def is_in(version: str, glibc: tuple[int, int]) -> bool:
+    """Whether libstdc++ has a version on the systems with this glibc; other names count as old."""
+    found = re.fullmatch(r"(GLIBCXX_3\.4|CXXABI_1\.3)(?:\.(\d+))?", version)
+    newest = max(row for of, row in _LIBSTDCXX.items() if of <= glibc)
+    return found is None or int(found[2] or 0) <= newest[found[1].startswith("CXXABI")]
 
 
 def _headers(target: Target, given: Compiler, own: str) -> Iterator[str]:

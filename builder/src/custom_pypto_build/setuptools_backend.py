@@ -22,7 +22,6 @@ from . import (
     missing_kernels,
     ops_module,
     plugin_library,
-    sbom,
     source_files,
 )
 from .errors import BuildError
@@ -95,11 +94,6 @@ class PlatformWheel(bdist_wheel):
         if target is not None and self.distribution.has_ext_modules():
             platform = target.tag
         return "py3", "none", platform
-
-    def egg2dist(self, egginfo_path: str, distinfo_path: str) -> None:
-        """Write the folder ``.dist-info``, with a bill of materials."""
-        super().egg2dist(egginfo_path, distinfo_path)
-        sbom.write(Path(distinfo_path))
 
 
 class BuildAll(build):

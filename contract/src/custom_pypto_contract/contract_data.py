@@ -6,15 +6,18 @@ of this package reads it as it was meant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import ast
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from . import notation, readers
-from .contract import Npu, OpContract, Tensor
-from .errors import at
+from . import expression, notation
+from .call import Call, parse_call
+from .contract import Dtypes, Npu, OpContract, Output, Rule, Tensor
+from .errors import ContractError, at
 from .name_checks import check_names
 from .notation import Key
 from .schema import Argument, parse_schema
+from .shape import Choice, Dim, Tree, parse_shape
 
 
 def read_contract(data: Mapping[str, Any]) -> OpContract:
@@ -36,8 +39,8 @@ def read_contract(data: Mapping[str, Any]) -> OpContract:
         schema=schema,
         tensors=tuple(_tensor(each, arguments) for each in data["tensors"]),
         npu=npu,
-        groups=readers.read_members(data["groups"]),
-        templates=readers.read_members(data["templates"]),
+        groups=_read_members(data["groups"]),
+        templates=_read_members(data["templates"]),
         data=data,
         **parts,
     )
@@ -61,5 +64,121 @@ def _read(keys: Iterable[Key], data: Mapping[str, Any], but: Iterable[str] = ())
     for key in keys:
         if key.name not in but:
             with at(key.name):
-                found[key.name] = key.read(data[key.name])
+                found[key.name] = _READERS.get(key.name, str)(data[key.name])
     return found
+
+
+def _read_tree(read_leaf: Callable[[Any], Any]) -> Callable[[Any], Tree]:
+    """Return a reader of leaves and ``{"by": selector, "of": [[value, tree], ...]}``."""
+
+    def read(data: Any) -> Tree:
+        if data is None:
+            return None
+        if isinstance(data, dict):
+            return Choice(data["by"], {value: read(each) for value, each in data["of"]})
+        return read_leaf(data)
+
+    return read
+
+
+_read_shapes = _read_tree(parse_shape)
+_read_texts = _read_tree(str)
+_read_flags = _read_tree(bool)
+_read_costs = _read_tree(expression.parse_cost)
+
+
+def _read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    """Return rules."""
+    rules = []
+    for index, each in enumerate(data):
+        with at(f"[{index}] (of {each['argument']!r})"):
+            when = each["when"]
+            rules.append(
+                Rule(
+                    argument=each["argument"],
+                    check=expression.parse(each["check"]),
+                    when=None if when is None else expression.parse(when),
+                    message=expression.parse_message(each["message"]),
+                )
+            )
+    return tuple(rules)
+
+
+def _read_length(data: str | None) -> Dim | None:
+    """Return the length of a list; None where nothing says it."""
+    if data is None:
+        return None
+    shape = parse_shape(data)
+    if len(shape) != 1 or shape[0].is_variadic or shape[0].is_of_element or shape[0].divisor != 1:
+        raise ContractError(f"{data!r} is no number of tensors; write a name, a number, or 2*E")
+    return shape[0]
+
+
+def _read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...] | None:
+    """Return outputs; None where a contract does not describe them."""
+    if data is None:
+        return None
+    outputs = []
+    for each in data:
+        with at(each["name"]):
+            shape, dtype = _read_shapes(each["shape"]), Dtypes.parse(each["dtype"])
+            length = _read_length(each.get("length"))
+            outputs.append(Output(each["name"], shape, dtype, each["like"], length))
+    return tuple(outputs)
+
+
+def _read_definition(data: str) -> str:
+    """Return the definition of an op."""
+    expression.parse_python(data or "None", f"{data!r} is no Python expression")
+    return data
+
+
+def _read_members(data: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Return the arguments in each group, or the tensors of each template."""
+    return {name: tuple(each) for name, each in data.items()}
+
+
+def _read_limits(data: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, tuple[Rule, ...]]:
+    """Return the limits of each kernel."""
+    limits = {}
+    for name, rules in data.items():
+        with at(name or "of every kernel"):
+            limits[name] = _read_rules(rules)
+    return limits
+
+
+def _read_conditions(data: Mapping[str, str]) -> dict[str, ast.expr]:
+    """Return the condition of each kernel."""
+    conditions = {}
+    for name, text in data.items():
+        with at(name):
+            conditions[name] = expression.parse(text)
+    return conditions
+
+
+def _read_calls(data: Iterable[str]) -> tuple[Call, ...]:
+    """Return the calls of kernels or operators."""
+    return tuple(map(parse_call, data))
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "shape": _read_shapes,
+    "length": _read_length,
+    "ndim": tuple,
+    "dtype": Dtypes.parse,
+    "required_when": _read_texts,
+    "allowed_when": _read_flags,
+    "descriptions": dict,
+    "values": _read_texts,
+    "limits": _read_limits,
+    "supports": _read_conditions,
+    "launch": _read_calls,
+    "graph": _read_calls,
+    "rules": _read_rules,
+    "definition": _read_definition,
+    "random": bool,
+    "outputs": _read_outputs,
+    "flops": _read_costs,
+    "bytes": _read_costs,
+}
+"""What reads the value of a key; the others are texts."""

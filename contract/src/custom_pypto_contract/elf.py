@@ -23,8 +23,8 @@ _MACHINES = {
 _ABI_NOTE = (b"custom_pypto\0", 1)
 
 # Types of sections, tags of dynamic entries, and properties of symbols, as <elf.h> has them.
-_DYNAMIC, _NOTE, _DYNSYM, _VERNEED, _VERSYM = 6, 7, 11, 0x6FFFFFFE, 0x6FFFFFFF
-_NEEDED, _RPATH, _RUNPATH = 1, 15, 29
+_DYNAMIC, _NOTE, _DYNSYM, _VERSYM = 6, 7, 11, 0x6FFFFFFF
+_RPATH, _RUNPATH = 15, 29
 _LOCAL, _WEAK = 0, 2
 _VISIBLE = (0, 3)
 
@@ -36,30 +36,20 @@ class ElfError(ValueError):
     """A file is no ELF library that can be read; the text is a predicate: "is damaged"."""
 
 
-class Undefined(NamedTuple):
-    """A symbol that the library needs; `version` is one such as ``GLIBC_2.34``, or empty."""
-
-    name: str
-    version: str
-    is_weak: bool
-
-
 @dataclass(frozen=True)
 class ElfLibrary:
     """A 64-bit library.
 
-    `machine` is as in a wheel's tag. `needed` are libraries, `run_paths` the folders where it has
-    the loader look for them. `versions` are those that it needs of symbols of other libraries, such
-    as ``GLIBC_2.34``. `core_abi` is that of the `abi.h` which it was compiled with, None where it
+    `machine` is as in a wheel's tag. `run_paths` are the folders where it has the loader look for
+    others. `unversioned` are the symbols that it needs of libraries without versions, unless it is
+    content without. `core_abi` is that of the `abi.h` which it was compiled with, None where it
     records none.
     """
 
     machine: str
-    needed: tuple[str, ...]
     run_paths: tuple[str, ...]
     exported: tuple[str, ...]
-    undefined: tuple[Undefined, ...]
-    versions: tuple[str, ...]
+    unversioned: tuple[str, ...]
     core_abi: tuple[int, int] | None
 
 
@@ -98,61 +88,40 @@ class _File:
         ]
 
     def library(self) -> ElfLibrary:
-        dynamic = list(self._dynamic())
-        versions = dict(self._versions())
-        exported, undefined = self._symbols(versions)
+        exported, unversioned = self._symbols()
         return ElfLibrary(
             machine=_MACHINES.get(self._machine, f"machine {self._machine}"),
-            needed=tuple(text for tag, text in dynamic if tag == _NEEDED),
-            run_paths=tuple(
-                each for tag, text in dynamic if tag != _NEEDED for each in text.split(":")
-            ),
+            run_paths=tuple(self._run_paths()),
             exported=exported,
-            undefined=undefined,
-            versions=tuple(dict.fromkeys(versions.values())),
+            unversioned=unversioned,
             core_abi=self._core_abi(),
         )
 
-    def _dynamic(self) -> Iterator[tuple[int, str]]:
-        """Yield the tags and texts of the entries that name libraries or folders."""
+    def _run_paths(self) -> Iterator[str]:
         for section in self._of_type(_DYNAMIC):
             for tag, value in self._entries(section, "qQ"):
-                if tag in (_NEEDED, _RPATH, _RUNPATH):
-                    yield tag, self._text(section, value)
+                if tag in (_RPATH, _RUNPATH):
+                    yield from self._text(section, value).split(":")
 
-    def _versions(self) -> Iterator[tuple[int, str]]:
-        """Yield the numbers and names of the versions that are needed of other libraries."""
-        for section in self._of_type(_VERNEED):
-            library, step = section.offset, 1
-            while step:
-                count, first, step = self._unpack("2xH4xII", library)
-                version = library + first
-                self._count(count + 1)
-                for _ in range(count):
-                    number, name, next_version = self._unpack("6xHII", version)
-                    yield number, self._text(section, name)
-                    version += next_version
-                library += step
-
-    def _symbols(self, versions: dict[int, str]) -> tuple[tuple[str, ...], tuple[Undefined, ...]]:
+    def _symbols(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         tables = self._of_type(_DYNSYM)
         if not tables:
             raise ElfError("has no section with its dynamic symbols")
-        numbers = [
-            number
+        # The highest bit marks a version that is not the default; 0 and 1 are no version.
+        has_version = [
+            number & 0x7FFF > 1
             for section in self._of_type(_VERSYM)
             for (number,) in self._entries(section, "H")
         ]
-        exported, undefined = [], []
+        exported, unversioned = [], []
         for index, (start, info, other, section) in enumerate(self._entries(tables[0], "IBBH16x")):
             binding, name = info >> 4, self._text(tables[0], start)
-            if not section and name:
-                # The highest bit marks a version that is not the default.
-                number = numbers[index] & 0x7FFF if numbers else 0
-                undefined.append(Undefined(name, versions.get(number, ""), binding == _WEAK))
-            elif section and binding != _LOCAL and other & 3 in _VISIBLE:
+            if section and binding != _LOCAL and other & 3 in _VISIBLE:
                 exported.append(name)
-        return tuple(exported), tuple(undefined)
+            elif not section and name and binding != _WEAK:
+                is_versioned = has_version and has_version[index]
+                unversioned += [] if is_versioned else [name]
+        return tuple(exported), tuple(unversioned)
 
     def _core_abi(self) -> tuple[int, int] | None:
         for section in self._of_type(_NOTE):

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from .call import GRAPH_ATTRIBUTES
-from .constants import Constants
 from .contract import OpContract, Output, Tensor
 from .errors import ContractError, any_of, check_known
 from .names import names_in
+from .op_table import Constants
 from .shape import Choice, choices, narrow, variants
 
 

@@ -1,16 +1,12 @@
-"""The keys of ops.toml: the one table that validators, readers and the documentation derive from.
-
-`read` makes the value of a contract from the normalised data in a manifest, where every key stands.
-"""
+"""The keys of ops.toml: the one table that validators and the documentation derive from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from . import readers, tables
-from .contract import Dtypes
+from . import tables
 from .errors import ContractError
 from .tables import TableError, Validator
 
@@ -27,7 +23,6 @@ class Key:
     """Its row in the documentation."""
     default: Any = None
     """Its normalised value where a tensor leaves it out."""
-    read: Callable[[Any], Any] = str
     is_prose: bool = False
     """Whether its texts are for people, so that no constant is replaced in them."""
     is_tree: bool = False
@@ -121,19 +116,17 @@ LIMITS_OF_KERNEL = (
 )
 
 TENSOR = (
-    Key("shape", _shape, "its dims, below; without it any", read=readers.read_shapes, is_tree=True),
+    Key("shape", _shape, "its dims, below; without it any", is_tree=True),
     Key(
         "length",
         tables.text,
         "of a `Tensor[]`: the number of tensors, a dim; without it any",
-        read=readers.read_length,
     ),
     Key(
         "ndim",
         _ndim,
         "`[2, 3]`: the allowed numbers of dims of a shape that begins with `*name`",
         default=[],
-        read=tuple,
     ),
     Key(
         "dtype",
@@ -141,7 +134,6 @@ TENSOR = (
         '`"float16 float32"`: one of these; `"=x"`: that of `x`; `"=x float32"`: either; without it'
         " any",
         default="",
-        read=Dtypes.parse,
     ),
     Key(
         "strides",
@@ -154,7 +146,6 @@ TENSOR = (
         _trees_of(_plain_text),
         "when a `Tensor?` must be given, and why:"
         ' `required_when.layout = { TND = "the prefix sums" }`',
-        read=readers.read_texts,
         is_prose=True,
         is_tree=True,
     ),
@@ -162,7 +153,6 @@ TENSOR = (
         "allowed_when",
         tables.table_of(_VALUES),
         'when a `Tensor?` may be given: `allowed_when.layout = ["PA_BSND"]`',
-        read=readers.read_flags,
         is_tree=True,
     ),
     Key(
@@ -177,7 +167,6 @@ TENSOR = (
         _DESCRIPTIONS,
         "what each of its dims is, where that differs from the op's `descriptions`",
         default={},
-        read=dict,
         is_prose=True,
     ),
     Key(
@@ -192,7 +181,6 @@ TENSOR = (
         _tree_of(tables.text),
         'the integers in it, for random calls: `"0 .. M*block_size"`, `"distinct 0 .. n - 1"`,'
         ' `"prefix_sums T"`',
-        read=readers.read_texts,
         is_tree=True,
     ),
 )
@@ -215,15 +203,14 @@ OUTPUT = (
 )
 
 NPU = (
-    Key("limits", _limits, "rules of NPU kernels", read=readers.read_limits),
+    Key("limits", _limits, "rules of NPU kernels"),
     Key(
         "supports",
         tables.table_of(tables.text, of_identifiers=True),
         "the calls that a kernel is used for, where there is another way too",
-        read=readers.read_conditions,
     ),
-    Key("launch", _TEXTS, "calls of aclnn kernels", read=readers.read_calls),
-    Key("graph", _TEXTS, "nodes of GE operators", read=readers.read_calls),
+    Key("launch", _TEXTS, "calls of aclnn kernels"),
+    Key("graph", _TEXTS, "nodes of GE operators"),
 )
 
 INCLUDE = Key("include", _TEXTS, "groups that describe some of its arguments")
@@ -240,12 +227,11 @@ TENSORS = Key(
     tables.table_of(_record((TEMPLATE_OF_TENSOR, *TENSOR))),
     "what each tensor must be; all of them, or none. A `Tensor[]` may be left out",
 )
-RULES = Key("rules", _RULES, "what else must hold", read=readers.read_rules)
+RULES = Key("rules", _RULES, "what else must hold")
 DESCRIPTIONS = Key(
     "descriptions",
     _DESCRIPTIONS,
     'what a dim is, for messages: `B = "the number of sequences"`',
-    read=dict,
     is_prose=True,
 )
 
@@ -262,13 +248,11 @@ OP = (
         tables.text,
         "the op in PyTorch, an expression of its arguments and `torch`; the reference of the"
         " conformance suite, unless a hook gives one",
-        read=readers.read_definition,
     ),
     Key(
         "random",
         tables.instance_of((bool,), "true or false"),
         "`true`: the op draws random numbers, from torch's default generator of its device",
-        read=bool,
     ),
     TENSORS,
     SCALARS,
@@ -278,20 +262,17 @@ OP = (
         tables.table_of(_record(OUTPUT), of_identifiers=True),
         'each return, in order: `{ shape, dtype }`, which is contiguous; or `{ like = "self" }` for'
         " shape, dtype and strides of an argument",
-        read=readers.read_outputs,
     ),
     Key(
         "flops",
         _tree_of(tables.text),
         "the floating-point operations of a call, below",
-        read=readers.read_costs,
         is_tree=True,
     ),
     Key(
         "bytes",
         _tree_of(tables.text),
         "the bytes that a call must read and write, below",
-        read=readers.read_costs,
         is_tree=True,
     ),
     DESCRIPTIONS,

@@ -1,20 +1,184 @@
-"""The table of one op in ops.toml, made into the normalised data of its contract."""
+"""The tables of ops.toml, made into the normalised data of contracts.
+
+Constants are replaced first, then an op's groups and templates are filled in, and the keys that it
+leaves out.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
+from dataclasses import dataclass
 from typing import Any
 
 from . import notation
+from .dtypes import DTYPES
 from .errors import ContractError, any_of, check_known
 from .expression import is_representable, parse
 from .names import names_in
 from .schema import parse_schema
-from .template import Template
 
 Table = dict[str, Any]
+Constant = bool | int | float | str | list[Any]
+Constants = Mapping[str, Constant]
+
+_KEYS = (
+    *notation.OP,
+    *notation.TENSOR,
+    *notation.TEMPLATE,
+    *notation.RULE,
+    *notation.LIMITS_OF_KERNEL,
+)
+_TREES = frozenset(key.name for key in _KEYS if key.is_tree)
+# Prose, names of other things, and the values of arguments.
+_KEPT = frozenset(
+    (
+        *(key.name for key in _KEYS if key.is_prose),
+        *("argument", "like", "include", "check_order", "parameters", "dtype", "allowed_when"),
+    )
+)
+_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+# The keys of these tables are an author's names.
+_NAMED = frozenset(("tensors", "outputs", "scalars", "limits", "supports"))
+
+
+def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the table of an op, a group or a template with constants replaced by their values.
+
+    They are replaced in expressions, shapes and calls, in braces of messages, and in defaults of a
+    schema; a list stands for the values behind ``in``.
+    """
+    if not constants:
+        return dict(body)
+    names = "|".join(map(re.escape, constants))
+    # Neither a name in quotes, nor an attribute, nor a kernel's name, nor that of a parameter.
+    value_pattern = re.compile(rf"{_QUOTED}|(?<!\w)(?<![\w)\]]\.)({names})\b(?!\(|\s*=(?!=))")
+    default_pattern = re.compile(rf"{_QUOTED}|(?<==)\s*({names})\b")
+
+    def replace(pattern: re.Pattern[str], value: str, *, is_schema: bool = False) -> str:
+        def replace_match(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return match[0]
+            return _written(constants[match[1]], is_schema=is_schema)
+
+        return pattern.sub(replace_match, value)
+
+    def replace_shown(match: re.Match[str]) -> str:
+        name = match[1].strip()
+        if name in constants:
+            return _shown(name, constants[name])
+        return f"{{{replace(value_pattern, match[1])}}}"
+
+    def fill_in_text(key: str | None, value: str) -> str:
+        if key == "message":
+            return re.sub(r"\{(.*?)\}", replace_shown, value)
+        if key == "schema":
+            return replace(default_pattern, value, is_schema=True)
+        return replace(value_pattern, value)
+
+    def fill_in_value(key: str | None, value: Any) -> Any:
+        if key in _KEPT:
+            return value
+        if isinstance(value, dict):
+            # The keys of a tree are arguments and their values.
+            return {
+                name: fill_in_value(key if key in _TREES else None if key in _NAMED else name, each)
+                for name, each in value.items()
+            }
+        if isinstance(value, list):
+            return [fill_in_value(key, each) for each in value]
+        return fill_in_text(key, value) if isinstance(value, str) else value
+
+    return {key: fill_in_value(key, value) for key, value in body.items()}
+
+
+def check_constants(constants: Constants) -> None:
+    """Check the names and values of constants.
+
+    Raises:
+        ContractError: a name is a dtype's, a list is empty or of several types, or C++ does not
+            have a number.
+    """
+    for name, value in constants.items():
+        if name in DTYPES or not name.isupper():
+            raise ContractError(f"[constants]: {name!r}: write the name in upper case")
+        if isinstance(value, list) and len({type(each) for each in value}) != 1:
+            raise ContractError(f"[constants]: {name}: a list has values of one type, got {value}")
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, (int, float)) and not is_representable(each):
+                raise ContractError(f"[constants]: {name}: {each} does not fit into 64 bits")
+
+
+def _written(value: Constant, *, is_schema: bool = False) -> str:
+    """Return a value as an expression, or as a default of a schema."""
+    if not isinstance(value, list):
+        return repr(value)
+    values = ", ".join(map(repr, value))
+    return f"[{values}]" if is_schema else f"({values},)"
+
+
+def _shown(name: str, value: Constant) -> str:
+    """Return a value as a message shows it."""
+    shown = any_of(map(str, value)) if isinstance(value, list) else str(value)
+    if "{" in shown or "}" in shown:
+        raise ContractError(f"message: {name} has braces, which no message can show: {shown!r}")
+    return shown
+
+
+@dataclass(frozen=True, eq=False)
+class Template:
+    """One template: its name, and its table."""
+
+    name: str
+    body: Mapping[str, Any]
+
+    def fill_in(self, where: str, text: str) -> dict[str, Any]:
+        """Return the keys of a tensor whose template is `text`.
+
+        Raises:
+            ContractError: the number of parameters is wrong.
+        """
+        parameters = self.body.get("parameters", "").split()
+        _, _, given = text.removesuffix(")").partition("(")
+        values = re.split(r",\s*", given) if given else []
+        if len(parameters) != len(values):
+            raise ContractError(
+                f"{where}: {self.name} takes {len(parameters)} parameters, got {text!r}"
+            )
+        replaced = dict(zip(parameters, values, strict=True))
+        return {
+            key: _replace(value, replaced) if key in ("shape", "values") else value
+            for key, value in self.body.items()
+            if key not in ("parameters", "rules")
+        }
+
+    def rules_of(self, tensor: str) -> Iterator[dict[str, str]]:
+        """Return the rules for one tensor, which they call ``self``."""
+        for rule in self.body.get("rules", ()):
+            of_tensor = {key: re.sub(r"\bself\b", tensor, text) for key, text in rule.items()}
+            yield {"argument": tensor, **of_tensor}
+
+
+def _replace(shape: Any, values: Mapping[str, str]) -> Any:
+    """Return shapes with parameters replaced; inside an expression, in parentheses."""
+    if isinstance(shape, dict):
+        return {key: _replace(each, values) for key, each in shape.items()}
+    if isinstance(shape, list):
+        return [_replace(each, values) for each in shape]
+    pattern = re.compile("|".join(rf"\b{re.escape(each)}\b" for each in values) or "(?!)")
+
+    def replace_in(token: str) -> str:
+        if token in values:
+            return values[token]
+        return pattern.sub(lambda match: _in_parentheses(values[match[0]]), token)
+
+    return " ".join(map(replace_in, shape.split()))
+
+
+def _in_parentheses(text: str) -> str:
+    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 class OpTable:

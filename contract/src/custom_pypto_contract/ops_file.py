@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from . import constants, contract_data, notation, small_file, tables
-from .constants import Constants
+from . import contract_data, notation, small_file, tables
 from .contract import OpContract
 from .errors import ContractError
 from .file_checks import check_file_form
-from .op_table import OpTable
+from .op_table import Constants, OpTable, Template, check_constants, fill_in_constants
 from .tables import TableError
-from .template import Template
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -120,13 +118,13 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile
 
 def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
     named = document.get("constants", {})
-    constants.check(named)
+    check_constants(named)
     templates = {
-        name: Template(name, constants.fill_in(named, body))
+        name: Template(name, fill_in_constants(named, body))
         for name, body in document.get("templates", {}).items()
     }
     groups = {
-        name: constants.fill_in(named, body) for name, body in document.get("groups", {}).items()
+        name: fill_in_constants(named, body) for name, body in document.get("groups", {}).items()
     }
     for name, body in groups.items():
         if "check_order" not in body:
@@ -140,7 +138,7 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
         try:
             body = document[op]
             if isinstance(body, dict):
-                body = constants.fill_in(named, body)
+                body = fill_in_constants(named, body)
             contract = contract_data.read_contract(OpTable(op, body, templates, groups).data())
             check_file_form(contract, named)
         except ContractError as error:

@@ -1,4 +1,4 @@
-"""The platform that a plugin's library is built for."""
+"""The platforms of libraries and wheels."""
 
 from __future__ import annotations
 
@@ -6,6 +6,28 @@ import os
 import re
 import sys
 import sysconfig
+from typing import NamedTuple
+
+_GLIBC = {"1": "_2_5", "2010": "_2_12", "2014": "_2_17"}
+"""The glibc of the first three manylinux tags."""
+
+
+class Linux(NamedTuple):
+    """The systems that a platform tag is for; without a glibc, it promises none."""
+
+    glibc: tuple[int, int] | None
+    machine: str
+
+
+def parse(platform: str) -> Linux | None:
+    """Return the systems of a tag such as ``manylinux_2_28_x86_64``; None for another system's."""
+    found = re.fullmatch(r"(?:manylinux(1|2010|2014|_\d+_\d+)|linux)_([a-z]\w*)", platform)
+    if found is None:
+        return None
+    if found[1] is None:
+        return Linux(None, found[2])
+    _, major, minor = _GLIBC.get(found[1], found[1]).split("_")
+    return Linux((int(major), int(minor)), found[2])
 
 
 def platform_tag() -> str:
@@ -14,11 +36,11 @@ def platform_tag() -> str:
     ``CUSTOM_PYPTO_PLATFORM`` names the machine of a wheel for other systems, and
     ``_PYTHON_HOST_PLATFORM`` overrides it, as everywhere in Python packaging, when cross-compiling.
     """
-    # Core imports this module, and needs neither of these.
-    from . import manylinux, variables
+    # Core imports this module, and does not need that one.
+    from . import variables
 
-    chosen = manylinux.parse(os.environ.get(variables.PLATFORM, ""))
-    return f"linux_{chosen[1]}" if chosen else _tag(sysconfig.get_platform())
+    chosen = parse(os.environ.get(variables.PLATFORM, ""))
+    return f"linux_{chosen.machine}" if chosen else _tag(sysconfig.get_platform())
 
 
 def host_platform_tag() -> str:

@@ -65,14 +65,14 @@ def run(options: argparse.Namespace) -> int:
         written = write_files.write(imported, sources.names.values(), options.output)
     except ImportingError as error:
         raise CommandError(str(error), status=2) from None
-    show("\n".join(_lines(imported, written, write_files.decision_lines(imported))))
+    show("\n".join(_lines(imported, written)))
     return 0 if any(op.is_complete for op in imported.ops) else 1
 
 
-def _lines(imported: Imported, written: Sequence[Path], decisions: Sequence[str]) -> Iterator[str]:
+def _lines(imported: Imported, written: Sequence[Path]) -> Iterator[str]:
     from custom_pypto_build.importing.model import count
 
-    ops = imported.ops
+    ops, decisions = imported.ops, imported.decisions
     complete = sum(op.is_complete for op in ops)
     rows = [("ops", str(len(ops))), ("complete", str(complete))]
     rows += [("need a person", str(len(ops) - complete))] if complete < len(ops) else []

@@ -38,27 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, text in (
         ("--python", "the kernel is a Python function; nothing is compiled"),
         ("--npu", "launch an aclnn kernel on NPUs, and an operator in graphs"),
-        ("--backward", "with a derivative"),
-        ("--in-place", "without --schema: an op that writes its first tensor"),
     ):
         parser.add_argument(option, action="store_true", help=text)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the plugin; print its files and what is left to decide."""
-    from custom_pypto_build.scaffold import new_plugin, write_files
+    from custom_pypto_build.scaffold import new_plugin, project
 
-    variant = new_plugin.Variant(options.python, options.npu, options.backward)
     folder = Path(options.name)
     try:
-        made = new_plugin.plan(options.name, options.schema, variant, is_in_place=options.in_place)
+        made = new_plugin.plan(
+            options.name, options.schema, is_python=options.python, has_npu=options.npu
+        )
         _check_free(made)
-        write_files.check(made)
-        written = write_files.write(made, folder)
+        project.check(made)
+        written = project.write(made, folder)
     except new_plugin.ScaffoldError as error:
         raise CommandError(str(error)) from None
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
-    lines += [f"  {line}" for line in align(list(write_files.decisions(made)))]
+    lines += [f"  {line}" for line in align(list(project.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
     lines += ["  pip install --no-build-isolation -e .", "  pip install custom-pypto-testing"]
     lines += ["  python -m pytest tests"]

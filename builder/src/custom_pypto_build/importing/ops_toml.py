@@ -18,6 +18,7 @@ from custom_pypto_build.ops_header.refusal import find_refusal
 from .model import Decision, ImportedOp, ImportingError, Subject
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_PARTS = re.compile(rf"(?:[^.]*\.){{0,{ops_file.MOST_DOTS}}}[^.]*")
 
 
 def check(op: ImportedOp) -> ImportedOp:
@@ -46,13 +47,12 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
     ]
     for op in ops:
-        decisions = (f"TO DECIDE ({each.place}): {each.text}" for each in op.decisions)
-        lines = [
-            part for line in (str(op.place), *decisions) for part in _commented(one_line(line))
-        ]
-        for line in _table(op) if op.name else ():
-            lines += [line] if op.is_complete else _commented(one_line(line))
-        blocks.append("\n".join(lines))
+        comments = [str(op.place)]
+        comments += [f"TO DECIDE ({each.place}): {each.text}" for each in op.decisions]
+        table = list(_table(op)) if op.name else []
+        if not op.is_complete:
+            comments, table = [*comments, *table], []
+        blocks.append("\n".join([*_commented(comments), *table]))
     document = "\n\n".join(blocks) + "\n"
     reason = find_refusal(document) if any(op.is_complete for op in ops) else None
     if reason is not None:
@@ -108,10 +108,13 @@ def _string(value: str) -> str:
     return json.dumps(value, ensure_ascii=True).replace("\x7f", r"\u007f")
 
 
-def _commented(line: str) -> list[str]:
-    """Return a line as comments, several where it has more dots than a line of ops.toml."""
-    parts = re.findall(rf"(?:[^.]*\.){{0,{ops_file.MOST_DOTS}}}[^.]*", line)
-    return [f"# {part}" for part in parts if part]
+def _commented(lines: Iterable[str]) -> Iterator[str]:
+    """Return lines as comments, several for one that has more dots than a line of ops.toml."""
+    for line in map(one_line, lines):
+        if line.count(".") <= ops_file.MOST_DOTS:
+            yield f"# {line}"
+        else:
+            yield from (f"# {part}" for part in _PARTS.findall(line) if part)
 
 
 def one_line(value: str) -> str:

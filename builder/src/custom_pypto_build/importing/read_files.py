@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,6 +54,18 @@ class Imported:
     """Checked."""
     skipped: list[str] = field(default_factory=list)
     """Why a file was not read as what it was said to be, a text for each such file."""
+
+    @cached_property
+    def decisions(self) -> list[str]:
+        """The lines of decisions.txt: the skipped files, and each decision by file and line."""
+        found = [
+            (each.place.file, each.place.line, ops_toml.decision_line(op, each))
+            for op in self.ops
+            for each in op.decisions
+        ]
+        found.sort(key=lambda each: each[:2])
+        skipped = [ops_toml.one_line(f"skipped: {reason}") for reason in self.skipped]
+        return [*skipped, *(line for *_, line in dict.fromkeys(found))]
 
 
 def read(sources: Sources) -> Imported:

@@ -30,9 +30,8 @@ def write(imported: Imported, sources: Iterable[str], folder: Path) -> list[Path
     if any(op.is_complete for op in ops):
         texts[REGISTRATION] = ops_toml.registration(ops)
         texts[PROJECT] = _project(ops, folder)
-    lines = decision_lines(imported)
-    if lines:
-        texts[DECISIONS] = "\n".join([*lines, ""])
+    if imported.decisions:
+        texts[DECISIONS] = "\n".join([*imported.decisions, ""])
     paths = [folder / name for name in texts]
     try:
         for path in paths:
@@ -56,15 +55,3 @@ def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
     description = f"custom_pypto ops for NPUs: {names}"
     table = f'sources = ["{REGISTRATION}"]'
     return project.pyproject(name.replace("_", "-"), description, table, has_readme=False)
-
-
-def decision_lines(imported: Imported) -> list[str]:
-    """Return the files that were skipped, and every decision by its file and line."""
-    found = [
-        (each.place, ops_toml.decision_line(op, each))
-        for op in imported.ops
-        for each in op.decisions
-    ]
-    found.sort(key=lambda each: (each[0].file, each[0].line))
-    skipped = [ops_toml.one_line(f"skipped: {reason}") for reason in imported.skipped]
-    return [*skipped, *(line for _, line in dict.fromkeys(found))]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from custom_pypto_contract.constants import Constants
 from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.op_table import Constants
 from custom_pypto_contract.ops_file import OpsFile
 
 from .groups import check_group, group_struct

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
-from custom_pypto_contract.constants import Constant
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.nodes import list_of
+from custom_pypto_contract.op_table import Constant
 from custom_pypto_contract.schema import Argument
 
 _ELEMENTS = {

@@ -106,7 +106,7 @@ def _product(made: NewPlugin, data: dict[str, str]) -> Iterator[str]:
 
 
 def _registration(made: NewPlugin) -> str:
-    npu = '.impl<&Op::launch>("PrivateUse1")' if made.variant.has_npu else ""
+    npu = '.impl<&Op::launch>("PrivateUse1")' if made.has_npu else ""
     body = f'plugin.def<Op>().impl<&on_cpu>("CPU"){npu};'
     line = f"CUSTOM_PYPTO_PLUGIN(plugin) {{ {body} }}"
     return line if len(line) <= 100 else f"CUSTOM_PYPTO_PLUGIN(plugin) {{\n  {body}\n}}"

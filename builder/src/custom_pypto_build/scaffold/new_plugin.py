@@ -18,9 +18,9 @@ from custom_pypto_contract.schema import Argument, Schema, parse_schema
 from custom_pypto_build.ops_header.names import struct_name
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes of a new op's tensors; float64 is the one in which gradients are checked."""
+"""The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
 NPU_DTYPES = DTYPES[:3]
-"""Those of them that kernels for NPUs have."""
+"""The subset that NPU kernels support."""
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
@@ -38,22 +38,13 @@ class ScaffoldError(Exception):
 
 
 @dataclass(frozen=True)
-class Variant:
-    """What a new plugin has besides a kernel for CPUs."""
-
-    is_python: bool = False
-    """The kernel is a Python function, for every device."""
-    has_npu: bool = False
-    has_backward: bool = False
-
-
-@dataclass(frozen=True)
 class NewPlugin:
-    """A plugin with one op."""
+    """A plugin with one op. Its kernel is a function in C++, or in Python for every device."""
 
     distribution: str
     schema: Schema
-    variant: Variant
+    is_python: bool
+    has_npu: bool
 
     @property
     def package(self) -> str:
@@ -66,14 +57,14 @@ class NewPlugin:
         return plugin_of(self.distribution)
 
     @property
-    def has_package(self) -> bool:
-        """Whether it has Python of its own; otherwise the build makes the package."""
-        return self.variant.is_python or self.variant.has_backward
-
-    @property
     def op(self) -> str:
         """The op's name as a name of C++, of Python and of a file."""
         return struct_name(self.schema.name)
+
+    @property
+    def source(self) -> str:
+        """The path of its kernel's source in the plugin's folder."""
+        return f"src/{self.package}/__init__.py" if self.is_python else f"csrc/{self.op}.cpp"
 
     @property
     def kernel(self) -> str:
@@ -82,12 +73,8 @@ class NewPlugin:
 
     @cached_property
     def factors(self) -> tuple[Argument, ...]:
-        """The tensors that are multiplied; PyTorch has no derivative by keyword-only ones."""
-        return tuple(
-            each
-            for each in self.schema.arguments
-            if each.type == "Tensor" and not (self.variant.has_backward and each.is_keyword_only)
-        )
+        """The tensors that are multiplied."""
+        return tuple(each for each in self.schema.arguments if each.type == "Tensor")
 
     @property
     def first(self) -> str:
@@ -143,30 +130,20 @@ def plugin_of(distribution: str) -> str:
     return package_of(distribution).removeprefix(_OFFICIAL)
 
 
-def plan(name: str, schema: str | None, variant: Variant, *, is_in_place: bool) -> NewPlugin:
-    """Return the plugin called `name` whose op has the schema, or that of its variant.
+def plan(name: str, schema: str | None, *, is_python: bool, has_npu: bool) -> NewPlugin:
+    """Return the plugin called `name` whose op has the schema, or takes and returns a tensor.
 
     Raises:
         ScaffoldError: the name, the schema, or what is asked for together cannot be.
     """
     check_name(name)
-    if schema is not None and is_in_place:
-        raise ScaffoldError(
-            "--in-place is for an op without --schema; a schema says itself what the op writes:"
-            " Tensor(a!) x"
-        )
-    if schema is None:
-        op = plugin_of(name)
-        schema = (
-            f"{op}(Tensor(a!) x, Tensor y) -> ()" if is_in_place else f"{op}(Tensor x) -> Tensor"
-        )
     try:
-        parsed = parse_schema(schema.strip())
+        parsed = parse_schema((schema or f"{plugin_of(name)}(Tensor x) -> Tensor").strip())
     except ContractError as error:
         raise ScaffoldError(f"--{error}") from None
-    made = NewPlugin(name.replace("_", "-"), parsed, variant)
+    made = NewPlugin(name.replace("_", "-"), parsed, is_python, has_npu)
     _check_schema(made)
-    _check_variant(made)
+    _check_npu(made)
     return made
 
 
@@ -200,11 +177,9 @@ def check_name(name: str) -> None:
 
 def _check_schema(made: NewPlugin) -> None:
     if not made.factors:
-        kind = "positional Tensor" if made.variant.has_backward else "Tensor"
         raise ScaffoldError(
-            f"--schema: none of the arguments is a {kind} that is always given, and the results"
-            " have the shape, dtype and device of one; docs/contract.md says how to write such"
-            " an op"
+            "--schema: none of the arguments is a Tensor that is always given, and the results have"
+            " the shape, dtype and device of one; docs/contract.md says how to write such an op"
         )
     for each in made.schema.returns:
         if each.type != "Tensor":
@@ -231,27 +206,15 @@ def _check_schema(made: NewPlugin) -> None:
             )
 
 
-def _check_variant(made: NewPlugin) -> None:
-    variant = made.variant
-    if variant.has_npu and variant.is_python:
+def _check_npu(made: NewPlugin) -> None:
+    if made.has_npu and made.is_python:
         raise ScaffoldError(
             "--npu writes a launch from C++, and --python a kernel that runs on NPUs too, by"
             " torch_npu's ops; choose one"
         )
-    if variant.has_npu:
-        for each in made.schema.arguments:
-            if each.type not in _LAUNCHED:
-                raise ScaffoldError(
-                    f"--npu: no kernel of aclnn takes `{each.name}`, of type {each.type}; it takes"
-                    f" {any_of(_LAUNCHED)}. docs/npu.md says how to launch by hand"
-                )
-    if variant.has_backward and any(each.is_mutable for each in made.schema.arguments):
-        raise ScaffoldError(
-            "--backward: PyTorch allows no derivative for an op that writes an argument; leave one"
-            " of the two"
-        )
-    if variant.has_backward and any(each.type == "Tensor[]" for each in made.schema.arguments):
-        raise ScaffoldError(
-            "--backward: PyTorch wants a list of gradients for a Tensor[]; docs/hooks.md says how"
-            " to write a derivative by hand"
-        )
+    for each in made.schema.arguments if made.has_npu else ():
+        if each.type not in _LAUNCHED:
+            raise ScaffoldError(
+                f"--npu: no kernel of aclnn takes `{each.name}`, of type {each.type}; it takes"
+                f" {any_of(_LAUNCHED)}. docs/npu.md says how to launch by hand"
+            )

@@ -68,12 +68,12 @@ def _lines(made: NewPlugin) -> Iterator[str]:
             is_first = each.name == made.first
             dtype = " ".join(DTYPES) if is_first else f"={made.first}"
             # The kernel in C++ writes into the memory as it is.
-            is_dense = each in made.written and not made.variant.is_python
+            is_dense = each in made.written and not made.is_python
             strides = ', strides = "contiguous"' if is_dense else ""
             yield f'tensors.{each.name} = {{ shape = "{made.dims}", dtype = "{dtype}"{strides} }}'
     for name in made.outputs:
         yield f'outputs.{name} = {{ shape = "{made.dims}", dtype = "={made.first}" }}'
-    if made.variant.has_npu:
+    if made.has_npu:
         check = f"{made.first}.dtype in ({', '.join(NPU_DTYPES)})"
         yield f'npu.limits = [{{ argument = "{made.first}", check = "{check}" }}]'
         yield f'npu.launch = "{launch(made)}"'

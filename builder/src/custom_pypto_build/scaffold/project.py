@@ -1,9 +1,14 @@
-"""What a new plugin has around its op: pyproject.toml, README.md, a test, .gitignore."""
+"""Writes the files of a new plugin, and says what they leave to its author."""
 
 from __future__ import annotations
 
-from . import ops_toml
-from .new_plugin import NewPlugin, package_of, plugin_of
+from collections.abc import Iterator
+from pathlib import Path
+
+from custom_pypto_build.ops_header.refusal import find_refusal
+
+from . import kernel_cpp, kernel_python, ops_toml
+from .new_plugin import NewPlugin, ScaffoldError, package_of, plugin_of
 
 _PYPROJECT = """\
 [build-system]
@@ -31,10 +36,12 @@ _README = """\
 
 | file | says |
 |---|---|
-{rows}
+| `ops.toml` | what the op takes, checks and returns |
+| `{source}` | its kernel |
+| `tests/test_conformance.py` | what holds for any op |
 
 ```sh
-pip install --no-build-isolation -e .   # again after a change of {compiled}
+pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
 pip install custom-pypto-testing
 python -m pytest tests
 pip wheel --no-build-isolation --no-deps -w dist .
@@ -59,12 +66,10 @@ __pycache__/
 *.egg-info/
 /build/
 /dist/
-"""
-_IGNORED_IN_PACKAGE = """\
-/src/{package}/custom_pypto_plugin.json
-/src/{package}/lib/
-/src/{package}/ops.py
-/src/{package}/py.typed
+/src/*/custom_pypto_plugin.json
+/src/*/lib/
+/src/*/ops.py
+/src/*/py.typed
 """
 
 
@@ -80,40 +85,70 @@ def pyproject(distribution: str, description: str, table: str, *, has_readme: bo
     )
 
 
-def pyproject_of(made: NewPlugin) -> str:
-    """Return pyproject.toml of a new plugin."""
+def texts(made: NewPlugin) -> dict[str, str]:
+    """Return the text of each file by its path in the plugin's folder."""
+    op = made.schema.name
     compiled = 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]'
-    table = "# Nothing to compile." if made.variant.is_python else compiled
-    description = f"custom_pypto op {made.schema.name}"
-    return pyproject(made.distribution, description, table, has_readme=True)
-
-
-def readme(made: NewPlugin) -> str:
-    """Return README.md."""
-    variant = made.variant
-    parts = ["its kernel"] * variant.is_python + ["its derivative"] * variant.has_backward
-    rows = ["| `ops.toml` | what the op takes, checks and returns |"]
-    if not variant.is_python:
-        kernels = "its kernel for CPUs" + (", and that for NPUs is registered" * variant.has_npu)
-        rows.append(f"| `csrc/{made.op}.cpp` | {kernels} |")
-    if parts:
-        rows.append(f"| `src/{made.package}/__init__.py` | {' and '.join(parts)} |")
-    rows.append("| `tests/test_conformance.py` | what holds for any op |")
-    return _README.format(
+    table = "# Nothing to compile." if made.is_python else compiled
+    readme = _README.format(
         distribution=made.distribution,
-        op=made.schema.name,
+        op=op,
         summary=ops_toml.summary(made),
-        rows="\n".join(rows),
-        compiled="ops.toml" if variant.is_python else "ops.toml or csrc/",
+        source=made.source,
     )
+    return {
+        ".gitignore": _IGNORED,
+        "README.md": readme,
+        made.source: (kernel_python if made.is_python else kernel_cpp).text(made),
+        "ops.toml": ops_toml.text(made),
+        "pyproject.toml": pyproject(
+            made.distribution, f"custom_pypto op {op}", table, has_readme=True
+        ),
+        "tests/test_conformance.py": _TEST.format(title=made.kernel, name=made.name),
+    }
 
 
-def conformance_test(made: NewPlugin) -> str:
-    """Return tests/test_conformance.py."""
-    return _TEST.format(title=made.kernel, name=made.name)
+def write(made: NewPlugin, folder: Path) -> list[str]:
+    """Write the files into `folder`, which must not exist; return their paths in it.
+
+    Raises:
+        ScaffoldError: it exists, cannot be written, or the build would refuse the op.
+    """
+    files = texts(made)
+    try:
+        if folder.exists() or folder.is_symlink():
+            raise ScaffoldError(f"{folder} exists, and nothing is overwritten; choose another NAME")
+        for name, text in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ScaffoldError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return sorted(files)
 
 
-def gitignore(made: NewPlugin) -> str:
-    """Return .gitignore."""
-    in_package = _IGNORED_IN_PACKAGE.format(package=made.package) if made.has_package else ""
-    return _IGNORED + in_package
+def check(made: NewPlugin) -> None:
+    """Check that the build takes the op.
+
+    Raises:
+        ScaffoldError: it does not; the text is the build's.
+    """
+    reason = find_refusal(ops_toml.text(made))
+    if reason is not None:
+        raise ScaffoldError(f"--schema: {reason}")
+
+
+def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
+    """Return what the schema does not say: a subject, and what was written for now."""
+    yield "what it computes", f"{ops_toml.summary(made)} (definition in ops.toml, {made.source})"
+    if made.unused:
+        names = ", ".join(f"{each.name} ({each.type})" for each in made.unused)
+        yield "not read yet", names
+    tensors = [each for each in made.schema.arguments if each.is_tensor]
+    if len(tensors) + len(made.outputs) > 1:
+        yield "shapes and dtypes", f"those of {made.first} for every tensor (ops.toml)"
+    if made.has_npu:
+        yield "NPU", f"{ops_toml.launch(made)}, in the order of its header (ops.toml)"
+        if not made.in_graphs:
+            yield "graph", "none: an operator takes other types of arguments (docs/npu.md)"
+    yield "licence", "none (pyproject.toml)"

@@ -1,1 +1,1 @@
-"""What ``custom-pypto check`` looks at in the file of a wheel."""
+"""The command `check`: a wheel is unpacked and inspected."""

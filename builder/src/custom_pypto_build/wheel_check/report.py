@@ -1,0 +1,241 @@
+"""What ``custom-pypto check`` says of an unpacked wheel."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from email.message import Message
+from importlib.util import find_spec
+
+from custom_pypto_cli.report import Check, Report
+from custom_pypto_contract import contract_data, elf, guarded, manifest, manifest_file, platforms
+from custom_pypto_contract.abi import REGISTER, UNREGISTER
+from custom_pypto_contract.elf import ElfError, ElfLibrary
+from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
+from custom_pypto_discovery import discovery, distributions
+from custom_pypto_discovery.dispatch_keys import has_device
+from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.host import CORE, this_host
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name, reinstall
+
+from .unpacked_wheel import UnpackedWheel, shorten_list
+
+_BUILD_AGAIN = "build the wheel again, and change nothing in it afterwards"
+_OURS = re.compile("custom_pypto(_(blocks|build|cli|contract|discovery|plugin|testing))?")
+_PREFIX = "custom_pypto_"
+# Where the linker puts these, they harm nobody.
+_LINKER_MARKS = {"_init", "_fini", "_end", "_edata", "__bss_start"}
+# The C functions of PyTorch's stable ABI, and std:: of C++.
+_STABLE = re.compile(r"(aoti_torch|torch)_\w+|_Z(T[VIST])?(N[VK]*)?S[tabsiod]\w*")
+_OF_TORCH = "libtorch_cpu.so"
+
+
+def make_report(wheel: UnpackedWheel) -> Report:
+    """Return the probes of each section.
+
+    Raises:
+        WheelError: the metadata cannot be read.
+    """
+    headers = wheel.headers("METADATA")
+    report = {"files": [*_files(wheel)], "metadata": [*_metadata(wheel, headers)]}
+    found = [*distributions.parse_entry_points(wheel.read("entry_points.txt"), GROUP)]
+    probe = Check("entry point", ", ".join(map(" = ".join, found)) or "none")
+    if len(found) != 1:
+        problem = f"the wheel has {len(found)} entry points in the group {GROUP!r}"
+        advice = f'write one in [project.entry-points."{GROUP}"] of pyproject.toml'
+        report["plugin"] = [probe.with_problem(problem, advice)]
+        return report
+    [(name, module)] = found
+    plugin = InstalledPlugin(
+        name,
+        module,
+        headers.get("Name", ""),
+        headers.get("Version", ""),
+        folder=wheel.site / module.partition(".")[0],
+        metadata=wheel.info,
+    )
+    library = _read_library(plugin)
+    host = this_host()
+    if library is not None:
+        # The wheel may be for another processor than this machine's.
+        host = replace(host, platform=f"linux_{library.machine}")
+    plugin = discovery.inspect(plugin, Environment(), host)
+    reason = plugin.reason.removesuffix(f"; {reinstall(plugin.distribution)}")
+    problem = reason.replace(f"{wheel.site}/", "")
+    inspected = _judge("inspection by core", str(plugin.status), problem, _BUILD_AGAIN)
+    report["plugin"] = [probe, inspected]
+    if plugin.manifest is not None:
+        report["plugin"] += _ops(plugin.manifest)
+        report["library"] = [*(_library(wheel, library) if library else _no_library(wheel))]
+    return report
+
+
+def _judge(name: str, value: str, problem: str, advice: str) -> Check:
+    probe = Check(name, value)
+    return probe.with_problem(problem, advice) if problem else probe
+
+
+def _read_library(plugin: InstalledPlugin) -> ElfLibrary | None:
+    """Return the library that the manifest names; None without one, or if one cannot be read."""
+    assert plugin.folder is not None
+    try:
+        described = manifest_file.read(plugin.folder / manifest.FILE_NAME).library
+        if described is not None:
+            return elf.read((plugin.folder / described.path).read_bytes())
+    except (ElfError, ManifestError, OSError):
+        pass
+    return None
+
+
+def _files(wheel: UnpackedWheel) -> Iterator[Check]:
+    changed = wheel.find_unrecorded()
+    problem = f"the files are not as RECORD says: {shorten_list(changed)}" if changed else ""
+    yield _judge("wheel", wheel.path.name, problem, _BUILD_AGAIN)
+    probe = Check("packages", ", ".join(wheel.packages) or "none")
+    if ours := [each for each in wheel.packages if _OURS.fullmatch(each)]:
+        problem = f"the wheel has files in {', '.join(ours)}, a package of custom_pypto itself"
+        probe = probe.with_problem(problem, "put them into the plugin's own package")
+    elif len(wheel.packages) > 1:
+        remark = f"the wheel installs {shorten_list(wheel.packages)} into site-packages"
+        advice = "keep only what its users need; tests and docs are for the source distribution"
+        probe = probe.with_note(remark, advice)
+    yield probe
+
+
+def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
+    is_renamed = {*wheel.headers("WHEEL").get_all("Tag", [])} != wheel.tags
+    yield _judge(
+        "tag",
+        ", ".join(sorted(wheel.tags)),
+        "the file WHEEL has other tags than the file name" if is_renamed else "",
+        "rename a wheel by `python -m wheel tags`, which changes both",
+    )
+    needed = headers.get_all("Requires-Dist", [])
+    names = {normalize_name(re.split(r"[^\w.-]", each)[0]) for each in needed}
+    problem = f"the wheel does not require {CORE}, without which its ops cannot be found"
+    yield _judge(
+        "requires",
+        ", ".join(needed) or "nothing",
+        "" if CORE in names else problem,
+        f'add it in pyproject.toml: dependencies = ["{CORE}"]',
+    )
+    licence = headers.get("License-Expression", "") or headers.get("License", "")
+    files = headers.get_all("License-File", [])
+    shown = ", ".join(filter(None, [licence.partition("\n")[0], *files]))
+    probe = Check("licence", shown or "none")
+    if lost := [each for each in files if not (wheel.info / "licenses" / each).is_file()]:
+        probe = probe.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
+    elif not licence or not files:
+        probe = probe.with_note(
+            "the wheel does not name its licence, or has no text of it",
+            'write license = "..." in pyproject.toml, an SPDX expression such as "Apache-2.0", and'
+            " put a file LICENSE beside it",
+        )
+    yield probe
+
+
+def _ops(described: Manifest) -> Iterator[Check]:
+    if described.kernels is None:
+        yield Check("kernels", "not known").with_note(
+            "the build did not import the plugin, so nobody knows which ops have kernels",
+            f"build it where torch and {CORE} are, for that machine; else test it where it runs:"
+            f" python -m custom_pypto_testing {described.name}",
+        )
+    for op in described.ops:
+        keys = None if described.kernels is None else described.kernels.get(op.name, ())
+        shown = "kernels not known" if keys is None else ", ".join(keys) or "no kernel"
+        problem, advice = "", "register one in C++ or by the hook custom_pypto_kernels"
+        if keys is not None and not has_device(keys):
+            problem = f"{op.name} has no kernel for any device"
+        try:
+            contract_data.read_contract(op.data)
+        except Exception as error:
+            # The data is anybody's: what reading it raises says what is wrong with it.
+            problem = f"its contract cannot be read: {type(error).__name__}: {error}"
+            advice = _BUILD_AGAIN
+        yield _judge(op.name, shown, problem, advice)
+
+
+def _no_library(wheel: UnpackedWheel) -> Iterator[Check]:
+    problem = "the wheel is for one platform, and no library in it can be read"
+    is_any = wheel.platforms == ["any"]
+    yield _judge("machine", "any", "" if is_any else problem, _BUILD_AGAIN)
+
+
+def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Check]:
+    systems = {platform: platforms.parse(platform) for platform in wheel.platforms}
+    wrong = [each for each, of in systems.items() if of is None or of.machine != library.machine]
+    yield _judge(
+        "machine",
+        library.machine,
+        f"the tag {wrong[0]} lets it be installed where the library does not run" if wrong else "",
+        f"tag it manylinux_2_XX_{library.machine}, where 2.XX is the oldest glibc",
+    )
+    exported = {*library.exported} - _LINKER_MARKS
+    missing = sorted({REGISTER, UNREGISTER} - exported)
+    others = sorted(name for name in exported if not name.startswith(_PREFIX))
+    problem, advice = "", f"link it by custom_pypto_build, which exports {_PREFIX}* alone"
+    if others:
+        problem = f"the library exports {shorten_list(others)}, to which others could be bound"
+    if missing:
+        problem = f"the library does not export {' and '.join(missing)}, which core calls"
+        advice = "register the ops with CUSTOM_PYPTO_PLUGIN of custom_pypto/plugin.h"
+    yield _judge("exports", ", ".join(sorted(exported)[:8]) or "nothing", problem, advice)
+    foreign = [path for path in library.run_paths if not path.startswith("$ORIGIN")]
+    yield _judge(
+        "folders",
+        ", ".join(library.run_paths) or "none",
+        f"the library looks for others in {shorten_list(foreign)}" if foreign else "",
+        "link it without -rpath, which names folders of this machine",
+    )
+    foreign = sorted(each for each in library.unversioned if not _STABLE.fullmatch(each))
+    problem = f"the library needs {shorten_list(foreign)}, not of PyTorch's stable ABI"
+    yield _judge(
+        "symbols",
+        f"{len(library.unversioned)} of PyTorch",
+        problem if foreign else "",
+        "use torch/csrc/stable and core's headers instead of Python.h, ATen and c10",
+    )
+    if not wrong:
+        yield from _audit(wheel)
+
+
+def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
+    """Yield what auditwheel says of the libraries and the systems that the wheel needs."""
+    unknown = Check("system", "not known")
+    if find_spec("auditwheel") is None:
+        yield unknown.with_note(
+            "auditwheel is not installed, so nobody knows on which systems the library runs",
+            "pip install auditwheel, and check the wheel again",
+        )
+        return
+    command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel.path)]
+    status, output, errors = guarded.run(command)
+    if status != 0:
+        yield unknown.with_problem(f"auditwheel cannot read the wheel: {errors}", _BUILD_AGAIN)
+        return
+    audit = json.loads(output)
+    needed = audit["external_libs"]
+    others = sorted({*needed} - {_OF_TORCH})
+    yield _judge(
+        "libraries",
+        ", ".join(needed) or "those of every Linux",
+        f"the library needs {shorten_list(others)}, which not every Linux has" if others else "",
+        "link it statically, or open it by dlopen where it is used",
+    )
+    probe = Check("system", audit["sym_tag"])
+    lowest = platforms.parse(probe.value)
+    for platform in wheel.platforms:
+        promised = platforms.parse(platform)
+        if promised is None or promised.glibc is None:
+            remark = f"the tag {platform} promises no glibc, and package indexes refuse it"
+            advice = f"`python -m wheel tags --platform-tag {probe.value}` gives it another tag"
+            probe = probe.with_note(remark, advice)
+        elif lowest is None or lowest.glibc is None or promised.glibc < lowest.glibc:
+            problem = f"the tag {platform} promises older systems than the library needs"
+            advice = f"tag it {probe.value}, or build it on an older system"
+            probe = probe.with_problem(problem, advice)
+    yield probe
