@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from typing import Any, cast
@@ -13,7 +12,6 @@ from custom_pypto_discovery import distributions
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
-from custom_pypto_cli.subprocess_call import Outcome
 
 _OLDEST = ".".join(map(str, TORCH_TARGET))
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -36,61 +34,36 @@ def checks(context: DoctorContext) -> Iterator[Check]:
             f"pip install --upgrade 'torch>={_OLDEST}'",
         )
     yield check
-    yield _check_torch(context, torch_npu)
-    yield Check("torch_npu", torch_npu or ("not installed" if torch_npu is None else _UNREADABLE))
-    if torch_npu is not None:
-        yield _check_torch_npu(context, torch_npu)
-
-
-def _check_torch(context: DoctorContext, torch_npu: str | None) -> Check:
-    name = "import torch"
     loaded, _ = context.loaded
     if loaded.ok:
-        return Check(name, f"ok, {cast('dict[str, Any]', loaded.value)['torch']:.1f} s")
-    outcome = _import("torch", context)
+        yield Check("import torch", f"ok, {cast('dict[str, Any]', loaded.value)['torch']:.1f} s")
+    else:
+        yield _check_import(
+            "torch",
+            context,
+            "try `python -X faulthandler -c 'import torch'`; reinstall torch if it fails there too",
+        )
+    yield Check("torch_npu", torch_npu or ("not installed" if torch_npu is None else _UNREADABLE))
+    if torch_npu is not None:
+        advice = (
+            "run `source <CANN folder>/set_env.sh` first; torch and torch_npu must have the same"
+            f" major and minor version; to use the CPU only, set {_AUTOLOAD}=0, or `pip uninstall"
+            " torch_npu`"
+        )
+        if distributions.version("custom-pypto-simulator") is not None:
+            advice += "; to use simulated NPUs, start each program with `custom-pypto-sim run --`"
+        yield _check_import("torch_npu", context, advice)
+
+
+def _check_import(module: str, context: DoctorContext, advice: str) -> Check:
+    """Import a module where torch imports no device's package by itself."""
+    outcome = subprocess_call.run(
+        f"import torch, {module}\nreport(True)",
+        time_limit=context.time_limit,
+        environment={_AUTOLOAD: "0"},
+    )
+    name = f"import {module}"
     if outcome.ok:
         return Check(name, "ok")
     check = Check(name, f"failed: {outcome.brief}")
-    autoloads = torch_npu is not None and os.environ.get(_AUTOLOAD) != "0"
-    if autoloads and _import("torch", context, autoloads=False).ok:
-        return check.with_problem(
-            f"torch loads torch_npu {torch_npu} by itself, and that failed: {outcome.failure}",
-            "on an NPU machine run `source <CANN folder>/set_env.sh` first; to use the CPU "
-            f"only, set {_AUTOLOAD}=0{_or_simulate()}",
-        )
-    return check.with_problem(
-        f"`import torch` failed: {outcome.failure}",
-        "try `python -X faulthandler -c 'import torch'`; reinstall torch if it fails there too",
-    )
-
-
-def _check_torch_npu(context: DoctorContext, version: str) -> Check:
-    outcome = _import("torch, torch_npu", context, autoloads=False)
-    if outcome.ok:
-        return Check("import torch_npu", "ok")
-    # The loader reports the first library of CANN that it misses.
-    lacks_cann = "cannot open shared object file" in outcome.failure
-    return Check("import torch_npu", f"failed: {outcome.brief}").with_problem(
-        f"`import torch_npu` {version} failed: {outcome.failure}",
-        "run `source <CANN folder>/set_env.sh` first, or `pip uninstall torch_npu` where there is "
-        "no NPU; torch and torch_npu must have the same major and minor version"
-        + (_or_simulate() if lacks_cann else ""),
-    )
-
-
-def _import(modules: str, context: DoctorContext, *, autoloads: bool = True) -> Outcome:
-    return subprocess_call.run(
-        f"import {modules}\nreport(True)",
-        time_limit=context.time_limit,
-        environment={} if autoloads else {_AUTOLOAD: "0"},
-    )
-
-
-def _or_simulate() -> str:
-    """Return what else helps where there is no CANN: the simulator, if it is installed."""
-    if distributions.version("custom-pypto-simulator") is None:
-        return ""
-    return (
-        "; to use simulated NPUs, start each program with `custom-pypto-sim run --`, as in "
-        "`custom-pypto-sim run -- custom-pypto doctor`"
-    )
+    return check.with_problem(f"`{name}` failed: {outcome.failure}", advice)
