@@ -1,8 +1,8 @@
 """Time every op on CPU against torch eager, torch.compile and the peak of the machine.
 
-Run from the root of the repository with `tox -e wheels,bench`, or, where the wheels of core and the
-ops are installed, with `python -m benchmarks.cpu`. README.md beside this file says how to read the
-tables.
+Run from the root of the repository with `tox -e wheels,bench`, or, where the wheels of core, the
+ops and custom-pypto-testing are installed, with `python -m benchmarks.cpu`. README.md beside this
+file says how to read the table.
 """
 
 from __future__ import annotations
@@ -10,23 +10,29 @@ from __future__ import annotations
 import argparse
 import gc
 import sys
-from functools import partial
-from pathlib import Path
+import timeit
+from collections.abc import Mapping
 
-if not __package__:
-    # Run by its path: the root of the repository is not where Python looks yet.
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
+import custom_pypto.core
 import torch
+from custom_pypto_testing.timing.interleaved import Timed, time_interleaved, torch_threads
+from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, spread, time_of
+from custom_pypto_testing.timing.peaks import at_peak, find_peaks, timed
 
-from benchmarks import fused_steps, long_contexts, lower_isa, machine, plot, report
-from benchmarks.case import Planned
-from benchmarks.cases import all_cases, fused, indexer
-from benchmarks.measurement import Bench
-from benchmarks.peak import Peaks
-from benchmarks.report import Run
-from benchmarks.selection import clocked_indexer
-from benchmarks.timing import torch_threads
+from benchmarks.case import Case, Planned
+from benchmarks.cases import all_cases
+from benchmarks.eager import Baseline
+from benchmarks.run import Run, make_parser
+
+_COLUMNS = {
+    "ours": time_of("ours"),
+    "spread": spread,
+    "of peak": of_peak,
+    **{f"{name}/ours": ratio_of(name) for name in ("eager", "bf16", "compiled", "1 thread")},
+}
+# In shorter calls the second thread takes as long to wake up as to work.
+_WORTH_TWO_THREADS = 1e-3
+_MIN_THREAD_SPEEDUP = 1.9
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,29 +48,24 @@ def main(arguments: list[str] | None = None) -> int:
     if not chosen:
         print(f"cpu: no case's op and size contain {options.only!r}", file=sys.stderr)
         return 2
-    isas = machine.isas()
+    core = custom_pypto.core
+    isas = {op.name: core.cpu_isa(op.plugin) for op in core.ops()}
     missing = sorted({case.op for case in chosen} - isas.keys())
     if missing:
         print(f"cpu: not installed: {', '.join(missing)}; see `custom-pypto list`", file=sys.stderr)
         return 1
-
-    peaks = Peaks()
-    if any(case.targets.selection is not None for case in chosen):
-        clocked_indexer()  # compiled now, so that what the compiler prints is not in the table
-    bench = Bench(peaks, isas, compiled=options.compile, quick=options.quick)
-    used = sorted({str(isas[case.op]) for case in chosen})
-    run = Run(machine.describe() | {"kernels": ", ".join(used)}, _peaks(peaks))
-    about = report.describe_machine(run.machine)
-    report.show([about, *report.peaks(run.peaks)])
-    _time(bench, chosen, run, options.output)
-    if not options.quick:
-        _study(bench, options.only, run)
-    report.write(options.output, run.to_json(), run.goals, partial(plot.draw, run.rows, about))
+    run = Run(options.output, kernels=", ".join(sorted({str(isas[case.op]) for case in chosen})))
+    run.begin("ours, and how many times longer the others take", _COLUMNS)
+    for planned in chosen:
+        run.add(_measure(planned, isas, options))
+        _add_goals(run, planned)
+        gc.collect()
+    run.end()
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="cpu", description=(__doc__ or "").split("\n")[0])
+    parser = make_parser("cpu", __doc__)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="cases whose op and size contain TEXT"
@@ -73,49 +74,51 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--no-compile", dest="compile", action="store_false", help="leave torch.compile out"
     )
-    report.add_output(parser, "cpu")
     return parser
 
 
-def _peaks(peaks: Peaks) -> dict[int, dict[str, float]]:
-    """Measure every peak, on one thread and on all."""
-    measured = {}
-    for threads in sorted({1, torch.get_num_threads()}):
-        with torch_threads(threads):
-            measured[threads] = peaks.measure()
-    return measured
+def _measure(
+    planned: Planned, isas: Mapping[str, str | None], options: argparse.Namespace
+) -> Measured:
+    """Make a case's data, time it, and forget the data."""
+    with torch_threads(planned.threads):
+        case = planned.make()
+        peaks = find_peaks(case.work, isas[planned.op], case.dtype)
+        with torch.inference_mode(planned.inference):
+            calls = _calls(case, compiles=options.compile)
+            # The peak is measured next to our op, which is compared with it.
+            every = {"ours": calls["ours"], **timed(peaks), **calls}
+            seconds, least = (0.5, 3) if options.quick else (3.0, 9)
+            times = time_interleaved(every, seconds, least=least)
+        least_time, threads = at_peak(case.work, peaks, times), torch.get_num_threads()
+    own = {name: times[name] for name in calls}
+    return Measured(planned.op, planned.size, own, least_time, threads)
 
 
-def _time(bench: Bench, chosen: list[Planned], run: Run, output: Path) -> None:
-    print(report.HEADING)
-    for planned in chosen:
-        row = bench.measure(planned)
-        run.rows.append(row)
-        print(report.line(row), flush=True)
-        # A run that is interrupted keeps what it measured.
-        report.save(output, run.to_json(), run.goals)
-        gc.collect()
+def _calls(case: Case, *, compiles: bool) -> dict[str, Timed]:
+    calls = {"ours": Timed(case.ours), "eager": Timed(case.baseline(Baseline()))}
+    if case.has_bf16_scores:
+        calls["bf16"] = Timed(case.baseline(Baseline.with_bf16_scores()))
+    if case.in_bf16 is not None:
+        calls["bf16"] = Timed(case.in_bf16)
+    if compiles:
+        calls["compiled"] = Timed(case.baseline(Baseline.compiled()))
+    warm = timeit.repeat(case.ours, number=1, repeat=2)[1]
+    if torch.get_num_threads() > 1 and warm > _WORTH_TWO_THREADS:
+        calls["1 thread"] = Timed(case.ours, threads=1)
+    return calls
 
 
-def _study(bench: Bench, only: str, run: Run) -> None:
-    """Measure the fused op's steps, the time per key, memory, and a lower instruction set."""
-    threads = torch.get_num_threads()
-    if only in fused.OP:
-        run.fused_steps = fused_steps.measure(bench)
-        print()
-        report.show(report.fused_steps(run.fused_steps))
-    if only in indexer.OP:
-        run.time_per_key = long_contexts.time_per_key(bench)
-        print()
-        report.show(report.time_per_key(run.time_per_key))
-        run.memory = long_contexts.memory(threads)
-        if run.memory is None:
-            print("memory: not measured, because /proc/self/clear_refs cannot be written here")
-    if only in lower_isa.ISA:
-        run.at_isa = lower_isa.measure(threads)
-        print(f"\nwith CUSTOM_PYPTO_CPU_ISA={lower_isa.ISA}, and torch limited to it")
-        print(report.HEADING)
-        report.show(map(report.line, run.at_isa))
+def _add_goals(run: Run, planned: Planned) -> None:
+    row, targets = run.rows[-1], planned.targets
+    run.add_goal(f"{row.name}, fraction of the peak", row.fraction, least=targets.fraction)
+    for name, least in (
+        ("eager", targets.eager),
+        ("compiled", targets.compiled),
+        ("bf16", targets.in_bf16),
+        ("1 thread", _MIN_THREAD_SPEEDUP),
+    ):
+        run.add_goal(f"{row.name}, {name}/ours", row.ratio(name), least=least)
 
 
 if __name__ == "__main__":

@@ -1,87 +1,68 @@
 """Host time of a launch, with the real torch_npu on simulated CANN libraries.
 
 ``python -m benchmarks.launch`` needs torch_npu and custom-pypto-simulator. An empty kernel is
-launched by custom_pypto's EXEC_NPU_CMD and by torch_npu's EXEC_NPU_CMD_EXT; it is in a vendors
-directory, as on a machine with a custom opp package. Both times include the simulator's phases 1
-and 2, which say nothing about those of CANN.
+launched by custom_pypto and by torch_npu's EXEC_NPU_CMD_EXT; it is in a vendors directory, as on a
+machine with a custom opp package. Both times include the simulator's phases 1 and 2, which say
+nothing about those of CANN.
 """
 
 from __future__ import annotations
 
-import argparse
 import ctypes
 import importlib
+import subprocess
+import sys
 import sysconfig
 import tempfile
 import timeit
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from statistics import median
+from statistics import quantiles
 from typing import Any
 
 from custom_pypto_build import plugin_library
+from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.installed import find_package
+from custom_pypto_build.torch_headers import find_torch
 from custom_pypto_contract import variables
+from custom_pypto_testing.timing.interleaved import Quartiles
+from custom_pypto_testing.timing.measured import Measured, ratio_of, time_of
 
-from benchmarks import child, torch_library
+from benchmarks.run import Run, Worker, make_parser
 
 SOURCES = Path(__file__).parent / "launching"
-OURS = "custom_pypto, EXEC_NPU_CMD"
-THEIRS = "torch_npu, EXEC_NPU_CMD_EXT"
-BUILT_IN = "torch.add"
-# The same op, called as any custom op is: without torch's Python binding.
-BUILT_IN_BY_NAME = "torch.ops.aten.add"
-# The steps of OURS, each with those before it.
-DISPATCHED = "a no-op"
-ALLOCATED = "+ allocates its result"
-DESCRIBED = "+ describes two tensors to CANN"
-CALLED = "+ calls both phases"
+# torch_npu's EXEC_NPU_CMD_EXT; torch.add; torch.ops.aten.add, which is called as any custom op is:
+# without torch's Python binding.
+OTHERS = ("EXT", "add", "aten.add")
+_ROUNDS = 200
 # Few enough that the task queue, which holds 4096, never blocks the host.
 _BURST = 200
 
 
-def main() -> None:
+def main(arguments: list[str] | None = None) -> int:
     """Build the launchers, time them with each task queue setting, and print a table."""
-    parser = argparse.ArgumentParser(description="Time launches on simulated CANN libraries.")
-    parser.add_argument("--rounds", type=int, default=200, help="bursts of each (default: 200)")
-    options = parser.parse_args()
+    options = make_parser("launch", __doc__).parse_args(arguments)
+    run = Run(options.output)
+    columns = {name: time_of(name) for name in ("ours", *OTHERS)}
+    columns |= {f"{name}/ours": ratio_of(name) for name in OTHERS}
+    run.begin("a call on the host, by TASK_QUEUE_ENABLE", columns)
     with tempfile.TemporaryDirectory() as folder:
         build = Path(folder)
         _build(build)
-        times = {
-            queue: child.call(
-                _measure,
-                build,
-                options.rounds,
-                TASK_QUEUE_ENABLE=str(queue),
-                ASCEND_OPP_PATH=str(build / "opp"),
-                TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+        for queue in ("0", "1", "2"):
+            settings = {
+                "TASK_QUEUE_ENABLE": queue,
+                "ASCEND_OPP_PATH": str(build / "opp"),
+                "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
                 **dict.fromkeys((variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE), "1"),
-            )
-            for queue in (0, 1, 2)
-        }
-    _print(times)
+            }
+            with Worker(**settings) as worker:
+                run.add(Measured("launch", queue, worker.call(_measure, build)))
+    run.end()
+    return 0
 
 
-def _print(times: dict[int, dict[str, float]]) -> None:
-    print("microseconds a call on the host, median of bursts; TASK_QUEUE_ENABLE")
-    print(f"{'':40}" + "".join(f"{queue:>9}" for queue in times))
-    others = (THEIRS, BUILT_IN, BUILT_IN_BY_NAME)
-    for name in (*others, OURS):
-        _print_row(name, [each[name] for each in times.values()])
-    for name in others:
-        _print_row(f"{name} / ours", [each[name] / each[OURS] for each in times.values()])
-    print("where ours goes, each step with those before it")
-    for name in (DISPATCHED, ALLOCATED, DESCRIBED, CALLED):
-        _print_row(name, [each[name] for each in times.values()])
-    _print_row("+ through the task queue (= ours)", [each[OURS] for each in times.values()])
-
-
-def _print_row(name: str, values: Iterable[float]) -> None:
-    print(f"{name:40}" + "".join(f"{value:9.2f}" for value in values))
-
-
-def _measure(build: Path, rounds: int) -> dict[str, float]:
+def _measure(build: Path) -> dict[str, Quartiles]:
     # torch as torch_npu extends it, without types. The simulator comes first.
     importlib.import_module("custom_pypto_simulator")
     importlib.import_module("torch_npu")
@@ -93,45 +74,39 @@ def _measure(build: Path, rounds: int) -> dict[str, float]:
         raise RuntimeError(error.value.decode())
     torch.ops.load_library(build / "theirs.so")
     x = torch.ones(1).npu()
-    ours, theirs = torch.ops.custom_pypto, torch.ops.custom_pypto_benchmark
     calls: dict[str, Callable[[], object]] = {
-        OURS: lambda: ours.benchmark_launched(x),
-        THEIRS: lambda: theirs.launched(x),
-        BUILT_IN: lambda: torch.add(x, x),
-        BUILT_IN_BY_NAME: lambda: torch.ops.aten.add(x, x),
-        DISPATCHED: lambda: ours.benchmark_dispatched(x),
-        ALLOCATED: lambda: ours.benchmark_allocated(x),
-        DESCRIBED: lambda: ours.benchmark_described(x),
-        CALLED: lambda: ours.benchmark_called(x),
+        "ours": lambda: torch.ops.custom_pypto.benchmark_launched(x),
+        "EXT": lambda: torch.ops.custom_pypto_benchmark.launched(x),
+        "add": lambda: torch.add(x, x),
+        "aten.add": lambda: torch.ops.aten.add(x, x),
     }
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         for name, call in calls.items():
             torch.npu.synchronize()
-            times[name].append(timeit.timeit(call, number=_BURST) / _BURST * 1e6)
+            times[name].append(timeit.timeit(call, number=_BURST) / _BURST)
     torch.npu.synchronize()
-    return {name: median(values) for name, values in times.items()}
+    return {name: quantiles(values) for name, values in times.items()}
 
 
 def _build(folder: Path) -> None:
     simulator: Any = importlib.import_module("custom_pypto_simulator_build")
     simulator.build_kernels([SOURCES], folder / "opp")
-    ours = plugin_library.build_project(SOURCES, folder)
-    ours.rename(folder / "ours.so")
-    _build_theirs(folder / "theirs.so")
-
-
-def _build_theirs(library: Path) -> None:
-    torch_npu = find_package("torch_npu")
+    plugin_library.build_project(SOURCES, folder).rename(folder / "ours.so")
+    torch, torch_npu = find_torch(), find_package("torch_npu")
     if torch_npu is None:
         raise SystemExit("benchmarks.launch needs torch_npu, which is not installed")
-    include = torch_npu / "include"
-    parts = (include / "third_party" / part for part in ("acl/inc", "op-plugin", "hccl/inc"))
-    folders = (Path(sysconfig.get_path("include")), include, *parts)
-    flags = [flag for folder in folders for flag in ("-isystem", str(folder))]
-    flags += ["-DCURRENT_VERSION=V2R13", f"-L{torch_npu / 'lib'}", "-ltorch_npu"]
-    torch_library.compile_library(SOURCES / "theirs.cpp", library, *flags)
+    parts = ("", "third_party/acl/inc", "third_party/op-plugin", "third_party/hccl/inc")
+    includes = [
+        *(torch.include, torch.include / "torch" / "csrc" / "api" / "include"),
+        *(Path(sysconfig.get_path("include")), *(torch_npu / "include" / part for part in parts)),
+    ]
+    command = [*find_compiler().command, "-O2", "-fPIC", "-shared", "-std=c++20"]
+    command += [flag for include in includes for flag in ("-isystem", str(include))]
+    command += [str(SOURCES / "theirs.cpp"), "-DCURRENT_VERSION=V2R13", f"-L{torch.lib}"]
+    command += ["-ltorch_cpu", "-lc10", f"-L{torch_npu / 'lib'}", "-ltorch_npu"]
+    subprocess.run([*command, "-o", str(folder / "theirs.so")], check=True)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

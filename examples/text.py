@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from pydoc_data import topics
 
 import torch
 
-from examples.errors import ExampleError
+from examples.program import ExampleError
 
 
 @dataclass(frozen=True)
@@ -18,28 +19,14 @@ class Text:
     data: bytes
 
     @classmethod
-    def load(cls, path: Path | None) -> Text:
-        """Read a file; without one, Python's own manual. Raises ExampleError."""
-        return cls.from_file(path) if path else cls.python_documentation()
-
-    @classmethod
-    def python_documentation(cls) -> Text:
-        """Read the reference manual behind Python's `help()`, which every installation ships."""
-        try:
-            from pydoc_data import topics
-        except ImportError as error:
-            raise ExampleError(
-                f"this Python ships no pydoc_data.topics ({error}); name a text with --text PATH"
-            ) from None
-        data = "\n".join(topics.topics.values()).encode()
-        return cls("Python's manual (pydoc_data/topics.py)", data)
-
-    @classmethod
-    def from_file(cls, path: Path) -> Text:
-        """Read a file of any encoding, byte for byte.
+    def load(cls, path: Path | None = None) -> Text:
+        """Read a file byte for byte; without one, the manual behind Python's `help()`.
 
         Raises ExampleError when it cannot be read or holds nothing.
         """
+        if path is None:
+            data = "\n".join(topics.topics.values()).encode()
+            return cls("Python's manual (pydoc_data/topics.py)", data)
         try:
             data = path.read_bytes()
         except OSError as error:

@@ -1,10 +1,24 @@
-"""The functions that a library has, which is read, never loaded."""
+"""The functions of torch_npu that core looks up, and those that a library has."""
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import subprocess
 from pathlib import Path
+
+from custom_pypto import core
+
+_HEADERS = Path(core.__file__).parent / "include" / "custom_pypto" / "npu"
+
+
+def looked_up() -> set[str]:
+    """The functions of libtorch_npu.so that core's headers look up, by their mangled names."""
+    text = "\n".join(each.read_text("utf-8") for each in _HEADERS.glob("*.h"))
+    # Without the breaks between the lines of a string literal.
+    names = set(re.findall(r'"(_Z\w+)"', re.sub(r'"\s+"', "", text)))
+    assert names, "no header names a function"
+    return names
 
 
 def exported(library: Path) -> set[str]:

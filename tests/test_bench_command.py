@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,11 @@ import torch
 from custom_pypto import core
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
-from custom_pypto_testing import measured_call
-from custom_pypto_testing.measured_call import measure_call
-from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.ops_under_test import op_of_plugin
+from custom_pypto_testing.timing import peaks, process_memory, sample
+from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
+from custom_pypto_testing.timing.peaks import Peak, Work, at_peak
+from custom_pypto_testing.timing.sample import measure_call
 
 MEASURED = {
     "op": "add_custom",
@@ -50,28 +55,28 @@ def measured(sample: str) -> Outcome:
 
 def test_times_a_sample_against_reference_and_peak() -> None:
     found = measure_call("add_custom", "add_custom", "float32", seconds=0)
-    assert found["arguments"] == "self=float32[7, 33], other=float32[7, 33]"
-    assert (found["flops"], found["bytes"]) == (0, 3 * 4 * 7 * 33)
+    assert found.arguments == "self=float32[7, 33], other=float32[7, 33]"
+    assert (found.flops, found.bytes) == (0, 3 * 4 * 7 * 33)
     # Such small data is not bound by memory.
-    assert found["at_peak"] is None
-    for low, middle, high in found["times"].values():
+    assert found.at_peak is None
+    for low, middle, high in found.times.values():
         assert 0 < low <= middle <= high
-    assert {"ours", "reference"} <= found["times"].keys()
+    assert {"ours", "reference"} <= found.times.keys()
 
 
 def test_work_of_an_op_with_flops_has_a_least_time() -> None:
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
-    assert found["flops"] > 0
-    assert found["at_peak"] > 0
-    assert "compiled" not in found["times"]
+    assert found.flops > 0
+    assert found.at_peak > 0
+    assert "compiled" not in found.times
 
 
 def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function) or function)
     found = measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
-    assert "compiled" in found["times"]
+    assert "compiled" in found.times
     assert compiled == [core.reference("npu_advance_step_flashattn").function]
 
 
@@ -79,20 +84,16 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for count in ("count_flops", "count_bytes"):
-        monkeypatch.setattr(measured_call, count, lambda op, given: None)
+        monkeypatch.setattr(sample, count, lambda op, given: None)
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
-    [case] = [
-        each
-        for each in Subject.of_plugin("sparse_attention").op_on(op, "cpu").cases
-        if each.sample.name == "small"
-    ]
-    tensors = [*case.call().tensors.values()]
+    [case] = [each for each in op_of_plugin(op, "cpu").cases if each.sample.name == "small"]
+    tensors = [*case.tensors.values()]
     x, weight = tensors[:2]
     # More than the first of its products.
-    assert found["flops"] > 2 * x.numel() * weight.shape[1]
-    assert found["bytes"] > sum(each.nbytes for each in tensors)
-    assert found["at_peak"] > 0
+    assert found.flops > 2 * x.numel() * weight.shape[1]
+    assert found.bytes > sum(each.nbytes for each in tensors)
+    assert found.at_peak > 0
 
 
 def test_a_reference_that_takes_long_to_compile_is_left_out(
@@ -210,3 +211,93 @@ def test_a_terminal_shows_how_far_it_is(
     first, second, _ = capsys.readouterr().err.split("\x1b[2K\r")
     assert first == "[....................] 1/2 add_custom large\r"
     assert second == "[##########..........] 2/2 add_custom_backward large\r"
+
+
+def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads() -> None:
+    before = torch.get_num_threads()
+    seen: list[tuple[str, int]] = []
+
+    def note(name: str) -> None:
+        seen.append((name, torch.get_num_threads()))
+
+    calls = {
+        "one": Timed(lambda: note("one"), threads=1),
+        "prepared": Timed(lambda: note("prepared"), lambda: note("preparing")),
+    }
+    times = time_interleaved(calls, 0, warmups=0, warm=False, least=2)
+    assert {*seen} == {("one", 1), ("prepared", before), ("preparing", before)}
+    assert [seen.count((name, before)) for name in ("preparing", "prepared")] == [3, 3]
+    assert torch.get_num_threads() == before
+    assert all(low <= middle <= high for low, middle, high in times.values())
+
+
+def test_a_step_takes_as_long_as_its_slower_peak() -> None:
+    found = {"flops": Peak(lambda: None, 1000), "bytes": Peak(lambda: None, 10)}
+    times = {"flops": [0.5, 1.0, 2.0], "bytes": [0.5, 1.0, 2.0]}
+    steps = (Work(flops=3000, bytes=10), Work(flops=1000, bytes=50))
+    assert at_peak(steps, found, times) == pytest.approx(3 + 5)
+    assert at_peak(steps, {"flops": found["flops"]}, times) is None
+    assert at_peak((), found, times) is None
+
+
+def test_peaks_do_the_work_that_they_count() -> None:
+    assert peaks.reading().rate(1) > 1e8
+    for dtype in (torch.bfloat16, torch.float32):
+        peak = peaks.multiply_adds(None, dtype)
+        assert peak is not None
+        # Slower than any vector unit, faster than if nothing were vectorized or all left out.
+        assert 1e9 < peak.rate(1) < 1e13 * torch.get_num_threads()
+
+
+def test_without_a_compiler_the_peak_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "/nowhere/g++")
+    peaks._compiled.cache_clear()
+    assert peaks.multiply_adds("another", torch.float32) is None
+    peaks._compiled.cache_clear()
+
+
+MULTIPLY_ADD = re.compile(
+    r"\t(?:\{vex\}\s*)?(vdpbf16ps|vpdpbusd|vfmadd\d+ps|bfdot|sdot|smmla|fml\w+)\t"
+)
+# A label, instructions without a label, and the jump back to the first label.
+LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
+# Instruction set, kind of numbers.
+LOOPS = {
+    "x86_64": [
+        ("avx2", "FP32"),
+        ("avx512", "FP32"),
+        ("avx512_bf16", "BF16"),
+        ("avx2_vnni", "INT8"),
+        ("avx512_bf16", "INT8"),
+    ],
+    "aarch64": [
+        ("neon", "FP32"),
+        ("neon_bf16", "BF16"),
+        ("neon_dot", "INT8"),
+        ("neon_i8mm", "INT8"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("isa", "kind"), LOOPS[platform.machine()])
+def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str, kind: str) -> None:
+    command = ["g++", *peaks.compile_flags(isa, kind), "-S", "-fno-verbose-asm", "-o", "-"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loops = [body for _, body in LOOP.findall(done.stdout) if MULTIPLY_ADD.search(body)]
+    assert loops, "the multiply-adds are not in a loop"
+    for body in loops:
+        instructions = [line for line in body.splitlines() if not line.startswith("\t.")]
+        working = [line for line in instructions if MULTIPLY_ADD.search(line)]
+        # Enough sums to hide the latency of one, all in registers: "(" and "[" are memory.
+        assert len(working) >= 14
+        assert not re.search(r"[(\[]", "".join(instructions)), body
+        # And counting the rounds.
+        assert len(instructions) - len(working) <= 2, body
+
+
+def test_growth_is_the_peak_and_not_what_is_kept() -> None:
+    size = 2**28
+    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    assert grown is not None
+    # The system counts pages in batches for each thread.
+    assert 0.99 * size <= grown < 1.5 * size

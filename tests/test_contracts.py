@@ -15,11 +15,11 @@ from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
 from custom_pypto_testing import drawn_samples
 from custom_pypto_testing.checks import contract
-from custom_pypto_testing.subject import Subject
+from custom_pypto_testing.ops_under_test import ops_of_plugin
 from custom_pypto_testing.violations import violations
 
 PLUGINS = [each.name for each in core.plugins()]
-OPS = [op for plugin in PLUGINS for op in Subject.of_plugin(plugin).ops_on("cpu")]
+OPS = [op for plugin in PLUGINS for op in ops_of_plugin(plugin, "cpu")]
 each_op = pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 
 

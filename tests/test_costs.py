@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto import core
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -118,9 +119,9 @@ BYTES = {
 
 @pytest.mark.parametrize("op", CALLS)
 def test_cost_is_what_was_counted_by_hand(op: str) -> None:
-    given = bind_arguments(op, (), CALLS[op])
-    assert count_flops(op, given) == 2 * MULTIPLY_ADDS[op]
-    assert count_bytes(op, given) == BYTES[op]
+    given = bind_arguments(contract(op), (), CALLS[op])
+    assert count_flops(contract(op), given) == 2 * MULTIPLY_ADDS[op]
+    assert count_bytes(contract(op), given) == BYTES[op]
 
 
 def test_every_official_op_says_what_it_costs() -> None:
@@ -143,8 +144,10 @@ def test_flops_of_a_prolog_are_what_torch_counts_in_its_reference(op: str) -> No
     reference = core.reference(op)
     assert reference is not None
     for sample in core.samples(op):
-        given = bind_arguments(op, sample.args, sample.kwargs)
-        assert count_flops(op, given) == counted(reference.function, *sample.args, **sample.kwargs)
+        given = bind_arguments(contract(op), sample.args, sample.kwargs)
+        assert count_flops(contract(op), given) == counted(
+            reference.function, *sample.args, **sample.kwargs
+        )
 
 
 def normal(*shape: int) -> torch.Tensor:
@@ -194,6 +197,6 @@ def test_flop_counter_counts_the_backward_of_attention() -> None:
 def test_flop_counter_counts_the_ops_inside_an_op_once() -> None:
     [sample, *_] = core.samples("npu_sparse_attention_pto")
     op = torch.ops.custom_pypto.npu_sparse_attention_pto
-    given = bind_arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
-    expected = count_flops("npu_sparse_attention_pto", given)
+    given = bind_arguments(contract("npu_sparse_attention_pto"), sample.args, sample.kwargs)
+    expected = count_flops(contract("npu_sparse_attention_pto"), given)
     assert counted(op, *sample.args, **sample.kwargs) == expected

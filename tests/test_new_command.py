@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from scratch import Scratch
 
-# Scalars, lists, strings, None, several results, written arguments, an overload, words of C++.
+# Scalars, lists, strings, None, several results, an overload, words of C++.
 MANY = """
-many.over(Tensor(a!) out, Tensor(b!) T, Tensor register, *, Tensor a, Tensor? bias=None,
+many.over(Tensor end, Tensor T, Tensor register, *, Tensor a, Tensor? bias=None,
           Tensor[] list, ScalarType dtype, bool? flag=None, str layout='"') -> (Tensor, Tensor)
 """
 NPU = """
@@ -25,7 +25,6 @@ PLUGINS = {
     "acme-many": ["--schema", MANY],
     "acme-npu": ["--schema", NPU, "--npu"],
     "acme-python": ["--schema", PYTHON, "--python"],
-    "acme-written": ["--python", "--schema", "written(Tensor(a!) x, Tensor y) -> ()"],
 }
 
 

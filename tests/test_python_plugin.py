@@ -37,7 +37,7 @@ def environment(
 ) -> Scratch:
     """An environment with core and the plugin, built without a compiler."""
     source = copy_sources(PLUGIN, tmp_path_factory.mktemp("python_plugin") / "gated_silu")
-    return with_plugin(source, {"CXX": "no-compiler", "CC": "no-compiler"})
+    return with_plugin(source, {"CXX": "no-compiler"})
 
 
 def test_its_wheel_fits_every_platform(environment):

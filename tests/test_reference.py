@@ -1,7 +1,6 @@
 """The reference has every key, hook, command, environment variable and op.
 
-What it says is compared with the code: of keys by contract/tests/test_notation.py, of hooks by
-core/tests/test_core_docs.py, of generated pages here.
+What it says of keys is compared with the code by contract/tests/test_notation.py.
 """
 
 from __future__ import annotations
@@ -10,11 +9,14 @@ import re
 from collections.abc import Collection
 
 import command_help
+import custom_pypto_plugin
 import pytest
 import variables_page
+from custom_pypto_build import compiler
 from custom_pypto_cli import commands
-from custom_pypto_contract import notation, ops_file
+from custom_pypto_contract import manifest, notation, ops_file
 from custom_pypto_contract.notation import Key
+from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin import hookspecs
 from repository import ROOT
 
@@ -48,15 +50,20 @@ def ops() -> set[str]:
     return {op.name for file in files for op in ops_file.read(file).ops}
 
 
+HOOKS = [name for name in vars(hookspecs) if name.startswith("custom_pypto_")]
 SIMULATOR = "CUSTOM_PYPTO_SIM_"
 SECTIONS: dict[str, tuple[str, str, Collection[str]]] = {
     "key": ("docs/contract.md", "\n| `{}` | ", keys()),
     "table": ("docs/contract.md", "\n[{}", notation.DOCUMENT),
-    "hook": (
-        "docs/hooks.md",
-        "\n## `{}`\n",
-        [name for name in vars(hookspecs) if name.startswith("custom_pypto_")],
+    "hook": ("docs/hooks.md", "\n## `{}`\n", HOOKS),
+    "example of a hook": ("docs/hooks.md", "@hookimpl\ndef {}():", HOOKS),
+    "name for authors": ("docs/hooks.md", "`{}", custom_pypto_plugin.__all__),
+    "name that plugins need": (
+        "docs/discovery.md",
+        "`{}`",
+        [manifest.GROUP, manifest.FILE_NAME],
     ),
+    "state": ("docs/discovery.md", "\n| `{}` |", list(map(str, Status))),
     "command": (
         "docs/command-line.md",
         "\n## custom-pypto {0}\n\n```\n$ custom-pypto {0} --help\n",
@@ -93,3 +100,25 @@ def test_the_reference_has(page: str, entry: str) -> None:
 def test_a_generated_page_is_that_of_the_code(generator) -> None:
     text = generator.PAGE.read_text(encoding="utf-8")
     assert generator.page() == text, f"run python .ci/{generator.__name__}.py --fix"
+
+
+def test_no_hook_is_named_that_is_not_there() -> None:
+    text = (ROOT / "docs/hooks.md").read_text(encoding="utf-8")
+    packages = {"custom_pypto_testing", "custom_pypto_plugin", "custom_pypto_blocks"}
+    codes = re.findall(r"`([^`\n]+)`", text)
+    named = {word for code in codes for word in re.findall(r"\bcustom_pypto_\w+", code)}
+    assert named - packages == set(HOOKS)
+
+
+def test_every_instruction_set_is_listed_and_no_other() -> None:
+    text = (ROOT / "docs/building.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (any|x86-64|aarch64) \|(.*)\|(.*)\|$", text, re.MULTILINE)
+    listed = {row[0]: [re.findall(r"\w+", cell) for cell in row[1:]] for row in rows}
+    [of_any, _] = listed.pop("any")
+    assert list(listed) == ["x86-64", "aarch64"]
+    for processor, (ordinary, int8) in listed.items():
+        machine = processor.replace("-", "_")
+        known = compiler.isa_flags(machine)
+        assert [*of_any, *ordinary] == list(known)
+        further = compiler.isa_flags(machine, int8=True).keys() - known
+        assert int8 == sorted(further)

@@ -11,8 +11,8 @@ from custom_pypto.core.call_text import describe_argument
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_testing import suite_calls
-from custom_pypto_testing.drawing import DrawingError
 from custom_pypto_testing.drawn_samples import DRAWS
+from custom_pypto_testing.sample_generator import DrawingError
 
 OP = "npu_lightning_indexer_prolog_pto"
 

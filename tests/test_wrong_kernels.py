@@ -6,13 +6,16 @@ one place, compiles, and reads and writes allocated memory only.
 
 from __future__ import annotations
 
-import re
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from repository import copy_sources
 from scratch import Scratch
-from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, write_suites
+from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, run_suites, write_suites
 
 KINDS = {
     "offset",
@@ -43,7 +46,7 @@ JUDGING = "not (inductor or (faults and (compiles or exports or opcheck or symbo
 @pytest.fixture(scope="module")
 def judged(
     tmp_path_factory: pytest.TempPathFactory, new_environment: Callable[..., Scratch]
-) -> dict[str, dict[str, str]]:
+) -> dict[str, dict[str, Any]]:
     """The ops that the suite has ``caught``, each with the first test that failed, and ``passed``,
     with the number of tests that did."""
     folder = tmp_path_factory.mktemp("suites")
@@ -60,20 +63,15 @@ def judged(
         wheels.append(environment.build_wheel(wrong, folder, unchecked))
     environment.install(*wheels)
     write_suites(folder, (*PLUGINS, *(f"{name}_faults" for name in PLUGINS)))
-    done = environment.run(
-        "-m", "pytest", "-q", "-k", JUDGING, folder / "test_suites.py", check=False
-    )
-    found: dict[str, dict[str, str]] = {"caught": {}, "passed": {}}
-    for kind, op, text in re.findall(r"^(caught|passed) (\w+) (.*)$", done.stdout, re.MULTILINE):
-        found[kind][op] = text
-    return found
+    options = ("-m", "pytest", "-q", "-k", JUDGING, folder / "test_suites.py")
+    return run_suites(folder, lambda: environment.run(*options, check=False))
 
 
 @pytest.mark.parametrize("name", PLUGINS)
-def test_suite_passes(name: str, judged: dict[str, dict[str, str]]) -> None:
+def test_suite_passes(name: str, judged: dict[str, dict[str, Any]]) -> None:
     for op in PLUGINS[name].ops:
         assert op not in judged["caught"], judged["caught"][op]
-        assert int(judged["passed"][op]) > FEWEST_TESTS
+        assert judged["passed"][op] > FEWEST_TESTS
 
 
 def test_every_kind_of_fault_is_tried_in_every_plugin() -> None:
@@ -84,6 +82,30 @@ def test_every_kind_of_fault_is_tried_in_every_plugin() -> None:
 
 @pytest.mark.parametrize(("plugin", "fault"), FAULTS)
 def test_suite_catches(
-    plugin: FaultyPlugin, fault: Fault, judged: dict[str, dict[str, str]]
+    plugin: FaultyPlugin, fault: Fault, judged: dict[str, dict[str, Any]]
 ) -> None:
     assert plugin.name(fault) in judged["caught"]
+
+
+ENDING = """
+import os
+import pytest
+
+@pytest.mark.parametrize("op", ["right", "ending", "wrong"])
+def test_one(op):
+    if op == "ending":
+        os._exit(0)
+    assert op == "right"
+"""
+
+
+def test_a_kernel_that_ends_the_process_is_caught_and_the_others_are_judged(tmp_path: Path) -> None:
+    write_suites(tmp_path, [])
+    (tmp_path / "test_suites.py").write_text(ENDING)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path)]
+    found = run_suites(tmp_path, lambda: subprocess.run(command, check=False, cwd=tmp_path))
+    assert found["caught"] == {
+        "ending": "test_one: ends the process",
+        "wrong": "test_one: assert 'wrong' == 'right' - right + wrong",
+    }
+    assert found["passed"] == {"right": 1}

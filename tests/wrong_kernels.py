@@ -6,44 +6,54 @@ behind their names. One run of the conformance suite judges those of all plugins
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from distributions import tomllib
 from repository import ROOT, copy_sources
 
 THIRD_PARTY = ROOT / "tests" / "third_party"
 
-# Ends the suite of an op at its first failure, and prints which test that was, or how many passed.
+# Ends the suite of an op at its first failure. The file has which test that was, and how many tests
+# have passed; and the test that runs, until the end.
 _CONFTEST = """\
+import json
 import pytest
+from pathlib import Path
 
-CAUGHT, PASSED = {}, {}
+FILE = Path(__file__).with_name("found.json")
+CAUGHT = json.loads(FILE.read_text())["caught"] if FILE.exists() else {}
+PASSED = {}
 
 
 def _op(item):
     return item.name.partition("[")[2].split("-")[0].rstrip("]")
 
 
+def _write(running=None):
+    FILE.write_text(json.dumps({"caught": CAUGHT, "passed": PASSED, "running": running}))
+
+
 def pytest_runtest_setup(item):
     if _op(item) in CAUGHT:
         pytest.skip("an earlier test has failed")
+    _write([_op(item), item.originalname])
 
 
 def pytest_runtest_makereport(item, call):
     if call.excinfo is not None:
-        CAUGHT.setdefault(_op(item), f"{item.originalname}: {call.excinfo.value}")
+        text = " ".join(f"{item.originalname}: {call.excinfo.value}".split())
+        CAUGHT.setdefault(_op(item), text[:300])
     elif call.when == "call":
         PASSED[_op(item)] = PASSED.get(_op(item), 0) + 1
 
 
 def pytest_unconfigure():
-    for op, test in CAUGHT.items():
-        print("caught", op, " ".join(test.split())[:300])
-    for op, count in PASSED.items():
-        print("passed", op, count)
+    _write()
 """
 _SUITE = """\
 
@@ -154,8 +164,24 @@ class FaultyPlugin:
         file.write_text(text, encoding="utf-8")
 
 
+def run_suites(folder: Path, run: Callable[[], object]) -> dict[str, dict[str, Any]]:
+    """Have `run` run the suites in a folder; again without an op that has ended the process.
+
+    Return the ops that were ``caught``, each with the test, and ``passed``, with a number of tests.
+    """
+    file = folder / "found.json"
+    while True:
+        run()
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if found["running"] is None:
+            return found
+        op, test = found["running"]
+        found["caught"][op] = f"{test}: ends the process"
+        file.write_text(json.dumps(found), encoding="utf-8")
+
+
 def write_suites(folder: Path, names: Iterable[str]) -> None:
-    """Write the suites of plugins, and a conftest.py that prints what they find."""
+    """Write the suites of plugins, and a conftest.py that writes what they find."""
     (folder / "conftest.py").write_text(_CONFTEST, encoding="utf-8")
     suites = "".join(_SUITE.format(name=name) for name in names)
     (folder / "test_suites.py").write_text(f"import custom_pypto_testing\n{suites}")

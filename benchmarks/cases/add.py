@@ -7,9 +7,7 @@ from functools import partial
 
 import torch
 
-from benchmarks.case import Case, Planned, Targets
-from benchmarks.no_op import ops
-from benchmarks.work import Work, moved_bytes
+from benchmarks.case import Case, Planned, Targets, work
 
 OP = "add_custom"
 # Within 5 % of torch.add.
@@ -18,9 +16,8 @@ _LARGE = Targets(eager=0.95)
 
 def cases() -> Iterator[Planned]:
     """Yield the cases, small ones first."""
-    yield Planned(OP, "[16] float32", _small, quick=True, targets=Targets(over_no_op=1.3e-6))
-    size, targets = "[16] float32, autograd on", Targets(over_eager=1e-6)
-    yield Planned(OP, size, _small, quick=True, targets=targets, inference=False)
+    yield Planned(OP, "[16] float32", _small, quick=True)
+    yield Planned(OP, "[16] float32, autograd on", _small, quick=True, inference=False)
     yield Planned(OP, "[8, 2048] float16", partial(_add, (8, 2048), torch.float16))
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         for threads in (1, None):
@@ -38,13 +35,8 @@ def cases() -> Iterator[Planned]:
 
 def _small() -> Case:
     a, b = torch.ones(2, 16)
-    op, no_op = torch.ops.custom_pypto.add_custom, ops().add_custom
-    return Case(
-        lambda: op(a, b),
-        lambda base: lambda: base.add(a, b),
-        dtype=torch.float32,
-        no_op=lambda: no_op(a, b),
-    )
+    op = torch.ops.custom_pypto.add_custom
+    return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), dtype=torch.float32)
 
 
 def _add(shape: tuple[int, ...], dtype: torch.dtype, transposed: int = 0) -> Case:
@@ -55,7 +47,7 @@ def _add(shape: tuple[int, ...], dtype: torch.dtype, transposed: int = 0) -> Cas
     ]
     a, b = (x.t() if i < transposed else x for i, x in enumerate(pair))
     op = torch.ops.custom_pypto.add_custom
-    moved = moved_bytes(OP, a, b)
+    cost = work(OP, a, b)
     # Smaller data stays in the caches.
-    work = (Work(bytes=moved),) if moved > 2**25 else ()
-    return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), work, dtype)
+    steps = (cost,) if cost.bytes > 2**25 else ()
+    return Case(lambda: op(a, b), lambda base: lambda: base.add(a, b), steps, dtype)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import torch
+from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Call, Case, Planned, Targets, dispatch_cases
+from benchmarks.case import Case, Planned, Targets, flops, meta
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
 from benchmarks.eager import SPARSE_COUNT
-from benchmarks.no_op import ops
-from benchmarks.work import Work, flops, meta
 
 OP = "npu_sparse_flash_attention"
 HEADS = 128
@@ -43,7 +41,8 @@ def cases() -> Iterator[Planned]:
         # PyTorch multiplies fp16 twenty times slower than it widens to fp32 and multiplies that.
         make = partial(case, 1, [65536] * 4, dtype, slow_products=dtype == torch.float16)
         yield Planned(OP, text, make)
-    yield from dispatch_cases(OP, "one key", _one_key, 3e-6)
+    for text, inference in (("one key", True), ("one key, autograd on", False)):
+        yield Planned(OP, text, _one_key, quick=True, inference=inference)
 
 
 def case(
@@ -95,9 +94,7 @@ def work(tokens: int, lengths: list[int]) -> Work:
     query, query_rope = meta(1, 1, HEADS, LATENT), meta(1, 1, HEADS, ROPE)
     kv, kr = meta(1, selected, 1, LATENT), meta(1, selected, 1, ROPE)
     indices = meta(1, 1, 1, selected, dtype=torch.int32)
-    return Work(
-        flops(OP, query, query_rope, kv, kr, indices, scale=1.0, layout_kv="BSND"),
-    )
+    return flops(OP, query, query_rope, kv, kr, indices, scale=1.0, layout_kv="BSND")
 
 
 def _one_key() -> Case:
@@ -108,14 +105,11 @@ def _one_key() -> Case:
     )
     one = torch.ones(1, dtype=torch.int32)
 
-    def call(op: Any) -> Call:
-        return lambda: op(query, query_rope, kv, kr, indices, table, one, scale=1.0)
-
+    op = torch.ops.custom_pypto.npu_sparse_flash_attention
     return Case(
-        call(torch.ops.custom_pypto.npu_sparse_flash_attention),
+        lambda: op(query, query_rope, kv, kr, indices, table, one, scale=1.0),
         lambda base: (
             lambda: base.sparse_flash_attention(query, query_rope, kv, kr, indices, table, 1.0)
         ),
         dtype=torch.float32,
-        no_op=call(ops().npu_sparse_flash_attention),
     )

@@ -7,15 +7,14 @@ from functools import partial
 
 import torch
 from custom_pypto.core import contract
+from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 
-from benchmarks.case import Case, Planned, Targets
+from benchmarks.case import Case, Planned, Targets, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.cases.paging import BLOCK, block_table, generator
 from benchmarks.eager import FusedArguments
-from benchmarks.work import Work
-from benchmarks.work import work as work_of
 
 OP = "npu_sparse_attention_pto"
 
@@ -33,17 +32,17 @@ def cases() -> Iterator[Planned]:
 
 
 def _case(tokens: int, lengths: list[int]) -> Case:
-    given = arguments(tokens, lengths)
+    given = _arguments(tokens, lengths)
     op = torch.ops.custom_pypto.npu_sparse_attention_pto
     return Case(
         lambda: op(*given),
         lambda base: lambda: base.sparse_attention(given),
-        tuple(work(given, lengths).values()),
+        _steps(given, lengths),
         has_bf16_scores=True,
     )
 
 
-def arguments(tokens: int, lengths: list[int]) -> FusedArguments:
+def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     """Make the twenty tensors, distributed like the published test data."""
     random = generator()
     batch = len(lengths)
@@ -77,19 +76,14 @@ def arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     )
 
 
-def work(given: FusedArguments, lengths: list[int]) -> dict[str, Work]:
+def _steps(given: FusedArguments, lengths: list[int]) -> tuple[Work, ...]:
     """Return the work of each step; a prolog reads its weights from memory."""
     tokens = given.x.shape[1]
     named = given._asdict() | {
         "q_norm": given.x.new_empty(*given.x.shape[:-1], given.w_dq.shape[-1])
     }
-    prologs = {"MLA prolog": "npu_mla_prolog", "indexer prolog": "npu_indexer_prolog"}
-    return {
-        **{step: work_of(op, **_arguments_of(op, named)) for step, op in prologs.items()},
-        "indexer": indexer.work(tokens, lengths),
-        "attention": attention.work(tokens, lengths),
-    }
-
-
-def _arguments_of(op: str, named: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {each.name: named[each.name] for each in contract(op).arguments}
+    prologs = (
+        work(op, **{each.name: named[each.name] for each in contract(op).arguments})
+        for op in ("npu_mla_prolog", "npu_indexer_prolog")
+    )
+    return (*prologs, indexer.work(tokens, lengths), attention.work(tokens, lengths))

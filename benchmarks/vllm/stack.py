@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 LAYERS = 2
-HEADS, LATENT, NOPE, ROPE = 128, 512, 128, 64
+HEADS, LATENT, ROPE = 128, 512, 64
 INDEX_HEADS, INDEX_SIZE, TOPK = 64, 128, 2048
 
 # The released sizes, but a small vocabulary: a step is that of its layers. transformers' config has
@@ -23,7 +23,7 @@ _CONFIG: dict[str, Any] = {
     "num_key_value_heads": HEADS,
     "q_lora_rank": 1536,
     "kv_lora_rank": LATENT,
-    "qk_nope_head_dim": NOPE,
+    "qk_nope_head_dim": 128,
     "qk_rope_head_dim": ROPE,
     "v_head_dim": 128,
     "max_position_embeddings": 163840,

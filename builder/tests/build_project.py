@@ -52,7 +52,6 @@ tiny = "custom_pypto_tiny"
 """
 
 SOURCES = 'sources = ["csrc/**/*.cpp"]\n'
-PER_FILE = "[[tool.custom-pypto.per-file]]\n"
 
 # A build front end: a process in the project's folder that calls one hook. Its last
 # line names the modules of torch and of the plugin that the build imported.

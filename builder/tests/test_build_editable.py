@@ -12,7 +12,7 @@ import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
 from custom_pypto_contract import manifest, manifest_file, platforms
 
-MODES = pytest.mark.parametrize("mode", ["lenient", "strict"])
+MODULE = "src/custom_pypto_tiny/__init__.py"
 
 
 @pytest.fixture
@@ -44,33 +44,20 @@ def package(site: Path) -> Path:
     return Path(process.stdout.strip())
 
 
-@MODES
-def test_manifest_and_library_are_found_beside_the_module(project: Project, mode: str) -> None:
+@pytest.mark.parametrize("mode", ["lenient", "strict"])
+def test_module_library_and_opp_folder_are_found_together(project: Project, mode: str) -> None:
     folder = package(install(project, mode))
+    assert (folder / "__init__.py").samefile(project.root / MODULE)
     described = manifest_file.read(folder / manifest.FILE_NAME)
     library = (folder / described.library.path).read_bytes()
     assert hashlib.sha256(library).hexdigest() == described.library.sha256
-
-
-@MODES
-def test_the_opp_folder_is_found_beside_the_module(project: Project, mode: str) -> None:
-    folder = package(install(project, mode))
     assert (folder / "opp/vendors/config.ini").read_text() == "load_priority=tiny\n"
-
-
-@MODES
-def test_the_module_is_the_one_in_the_source_tree(project: Project, mode: str) -> None:
-    source = project.root / "src/custom_pypto_tiny/__init__.py"
-    assert (package(install(project, mode)) / "__init__.py").samefile(source)
-
-
-def test_the_tag_is_that_of_the_wheel(project: Project) -> None:
-    name = project.hook("build_editable", project.root / "dist")
-    assert name.endswith(f"-py3-none-{platforms.platform_tag()}.whl")
 
 
 def test_the_opp_folder_is_linked_not_copied(project: Project) -> None:
     folder = package(install(project))
+    [wheel] = (project.root / "dist").iterdir()
+    assert wheel.name.endswith(f"-py3-none-{platforms.platform_tag()}.whl")
     project.write("opp/new.ini", "")
     assert (folder / "opp/new.ini").is_file()
 

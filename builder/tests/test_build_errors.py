@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from build_project import (
     OPS,
-    PER_FILE,
     PLUGIN_CPP,
+    PYPROJECT,
     SOURCES,
     BuildFailedError,
     Project,
@@ -19,7 +20,7 @@ from build_project import (
     tiny_project,
 )
 from custom_pypto_build.compiler import core_include
-from custom_pypto_contract import platforms
+from custom_pypto_contract import platforms, variables
 
 MACHINE = platforms.machine(platforms.platform_tag())
 
@@ -60,131 +61,187 @@ def path_with(root: Path, *names: str) -> str:
     return str(folder)
 
 
-def test_torch_that_is_not_there(project: Project) -> None:
-    message = failure(project, CUSTOM_PYPTO_TORCH_DIR="/nowhere/torch")
-    assert "error: PyTorch's headers were not found; looked for\n  /nowhere/torch\n" in message
-    assert "Install torch >= 2.10 in the environment" in message
+Change = Callable[[Project], dict[str, str]]
 
 
-def test_torch_that_is_too_old(project: Project, tmp_path: Path) -> None:
-    folder = forged_torch(tmp_path, "2.9.1+cpu")
-    message = failure(project, CUSTOM_PYPTO_TORCH_DIR=str(folder))
-    assert f"error: torch 2.9 in {folder} is too old" in message
-    assert "install torch >= 2.10 and build again" in message
+def with_torch(version: str | None, *, header: bool = True) -> Change:
+    """Have the build find a torch of that version."""
+
+    def change(project: Project) -> dict[str, str]:
+        return {variables.TORCH_DIR: str(forged_torch(project.root, version, header=header))}
+
+    return change
 
 
-def test_versions_are_compared_as_numbers(project: Project, tmp_path: Path) -> None:
-    folder = forged_torch(tmp_path, "2.100.0a0+git")
-    project.wheel({"CUSTOM_PYPTO_TORCH_DIR": str(folder)})
-
-
-def test_torch_without_its_headers(project: Project, tmp_path: Path) -> None:
-    folder = forged_torch(tmp_path, "2.13.0", header=False)
-    message = failure(project, CUSTOM_PYPTO_TORCH_DIR=str(folder))
-    assert f"error: torch in {folder} is incomplete: " in message
-    assert "stable/library.h is missing" in message
-
-
-def test_a_folder_that_is_no_torch(project: Project, tmp_path: Path) -> None:
-    folder = forged_torch(tmp_path, None)
-    message = failure(project, CUSTOM_PYPTO_TORCH_DIR=str(folder))
-    assert f"error: {folder} holds no installed torch: neither version.py nor" in message
-
-
-def test_the_headers_give_the_version_where_python_does_not(
-    project: Project, tmp_path: Path
-) -> None:
-    folder = forged_torch(tmp_path, None)
-    header = folder / "include/torch/headeronly/version.h"
+def with_old_headers(project: Project) -> dict[str, str]:
+    found = with_torch(None)(project)
+    header = project.root / "torch/include/torch/headeronly/version.h"
     header.parent.mkdir()
     header.write_text("#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 8\n")
-    assert "torch 2.8 in" in failure(project, CUSTOM_PYPTO_TORCH_DIR=str(folder))
+    return found
 
 
-def test_a_compiler_that_is_not_there(project: Project) -> None:
-    message = failure(project, CXX="no-such-compiler -m64")
-    assert "error: the C++ compiler 'no-such-compiler', which the variable CXX asks for" in message
-
-
-def test_no_compiler_at_all(project: Project, tmp_path: Path) -> None:
-    message = failure(project, PATH=path_with(tmp_path, "ninja"))
-    assert "error: no C++ compiler was found on PATH (looked for g++, c++, clang++)" in message
-
-
-def test_flags_that_a_shell_could_not_split(project: Project) -> None:
-    message = failure(project, CXXFLAGS="-DA='1")
-    assert 'error: CXXFLAGS="-DA=\'1": No closing quotation' in message
-
-
-def test_ninja_that_is_not_there(project: Project, tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(
+def without_ninja(project: Project) -> dict[str, str]:
+    module = project.write(
+        "site/sitecustomize.py",
         "import sysconfig\nsysconfig.get_path = lambda *_, get=sysconfig.get_path, **__:"
-        " '/nowhere' if _ == ('scripts',) else get(*_, **__)\n"
+        " '/nowhere' if _ == ('scripts',) else get(*_, **__)\n",
     )
-    path = os.pathsep.join([str(tmp_path), environment()["PYTHONPATH"]])
-    message = failure(project, PATH=path_with(tmp_path, "g++"), PYTHONPATH=path)
-    assert "error: ninja was not found; install it with `pip install ninja`" in message
+    path = os.pathsep.join([str(module.parent), environment()["PYTHONPATH"]])
+    return {"PATH": path_with(project.root, "g++"), "PYTHONPATH": path}
 
 
-@pytest.mark.parametrize("jobs", ["0", "-1", "many", "1.5"])
-def test_a_number_of_jobs_that_is_none(project: Project, jobs: str) -> None:
-    assert f"error: MAX_JOBS must be a positive number, got '{jobs}'" in failure(
-        project, MAX_JOBS=jobs
-    )
+def variable(name: str, value: str) -> Change:
+    return lambda project: {name: value}
 
 
-def test_a_compile_error_shows_what_the_compiler_says(project: Project) -> None:
-    project.write("csrc/wrong.cpp", "int f() { return missing; }\n")
-    message = failure(project)
-    assert re.search(r"csrc/wrong\.cpp:1:\d+: error: .*missing", message)
-    assert (
-        "error: compiling or linking the plugin failed; the compiler's output is above" in message
-    )
+def file(path: str, text: str) -> Change:
+    return lambda project: project.write(path, text) and {}
 
 
-def test_an_undefined_symbol_fails_the_build(project: Project) -> None:
-    project.write("csrc/wrong.cpp", "int missing();\nint f() { return missing(); }\n")
-    message = failure(project)
-    assert "undefined reference to `missing()'" in message
-    assert "error: compiling or linking the plugin failed" in message
+def ops(old: str, new: str) -> Change:
+    return file("ops.toml", OPS.replace(old, new))
 
 
-def test_a_plugin_without_a_contract(project: Project) -> None:
-    (project.root / "ops.toml").unlink()
-    message = failure(project)
-    assert "ops.toml is missing; it describes the plugin's ops" in message
+def more(schema: str) -> str:
+    return f'{OPS}\n[{schema.partition("(")[0]}]\nschema = "{schema}"\n'
 
 
-def test_a_contract_that_cannot_be_meant(project: Project) -> None:
-    project.write("ops.toml", OPS.replace("int k=3", "itn k=3"))
-    message = failure(project)
-    assert "error: ops.toml: [tiny]: schema: a 'itn' cannot cross torch's stable ABI" in message
-    assert "did you mean 'int'?" in message
+OTHER = "aarch64" if MACHINE != "aarch64" else "x86_64"
+MACRO = (
+    "error: ops.toml: [more] the argument '{0}' would be ops::more::Arguments::{0}, and {0} is a"
+    " macro of a header or a flag of the compiler; call it otherwise"
+)
+FAILED = "error: compiling or linking the plugin failed"
+# What is changed of a project, or of the environment, and regular expressions of the error's text.
+ERRORS: dict[str, tuple[Change, list[str]]] = {
+    "torch that is not there": (
+        variable(variables.TORCH_DIR, "/nowhere/torch"),
+        [
+            "error: PyTorch's headers were not found; looked for\n  /nowhere/torch\n",
+            "Install torch >= 2.10 in the environment",
+        ],
+    ),
+    "torch that is too old": (
+        with_torch("2.9.1+cpu"),
+        ["error: torch 2.9 in .* is too old", "install torch >= 2.10 and build again"],
+    ),
+    "torch without its headers": (
+        with_torch("2.13.0", header=False),
+        ["error: torch in .* is incomplete: ", "stable/library.h is missing"],
+    ),
+    "folder that is no torch": (
+        with_torch(None),
+        ["error: .*/torch holds no installed torch: neither version.py nor"],
+    ),
+    "version that the headers alone give": (with_old_headers, ["torch 2.8 in"]),
+    "compiler that is not there": (
+        variable("CXX", "no-such-compiler -m64"),
+        ["error: the C.. compiler 'no-such-compiler', which the variable CXX asks for"],
+    ),
+    "no compiler": (
+        lambda project: {"PATH": path_with(project.root, "ninja")},
+        ["error: no C.. compiler was found on PATH .looked for g.., c.., clang..."],
+    ),
+    "flags that a shell could not split": (
+        variable("CXXFLAGS", "-DA='1"),
+        ['error: CXXFLAGS="-DA=\'1": No closing quotation'],
+    ),
+    "ninja that is not there": (
+        without_ninja,
+        ["error: ninja was not found; install it with `pip install ninja`"],
+    ),
+    **{
+        f"MAX_JOBS={jobs}": (
+            variable("MAX_JOBS", jobs),
+            [f"error: MAX_JOBS must be a positive number, got '{jobs}'"],
+        )
+        for jobs in ("0", "-1", "many", "1.5")
+    },
+    "code that does not compile": (
+        file("csrc/wrong.cpp", "int f() { return missing; }\n"),
+        [r"csrc/wrong\.cpp:1:\d+: error: .*missing", f"{FAILED}; the compiler's output is above"],
+    ),
+    "undefined symbol": (
+        file("csrc/wrong.cpp", "int missing();\nint f() { return missing(); }\n"),
+        [r"undefined reference to `missing\(\)'", FAILED],
+    ),
+    "no contract": (
+        lambda project: (project.root / "ops.toml").unlink() or {},
+        ["ops.toml is missing; it describes the plugin's ops"],
+    ),
+    "contract that cannot be meant": (
+        ops("int k=3", "itn k=3"),
+        [
+            r"error: ops.toml: \[tiny\]: schema: a 'itn' cannot cross torch's stable ABI",
+            "did you mean 'int'?",
+        ],
+    ),
+    "two ops that would be one struct": (
+        file("ops.toml", more("tiny_b(Tensor self) -> Tensor")),
+        [r"error: ops.toml: \[tiny.b\] and \[tiny_b\] would both be ops::tiny_b; call one of"],
+    ),
+    "name that is a macro": (
+        file("ops.toml", more("more(Tensor INT_MAX) -> Tensor")),
+        [re.escape(MACRO.format("INT_MAX"))],
+    ),
+    "name that is a flag": (
+        lambda project: (
+            file("ops.toml", more("more(Tensor ROWS) -> Tensor"))(project)
+            or {"CXXFLAGS": "-DROWS=3"}
+        ),
+        [re.escape(MACRO.format("ROWS"))],
+    ),
+    "op that requires itself": (
+        lambda project: project.configure(SOURCES + 'requires-ops = ["tiny"]\n') or {},
+        ["error: the plugin's manifest would not be valid: 'requires_ops' names"],
+    ),
+    "entry point that names no package": (
+        lambda project: (
+            project.write(
+                "pyproject.toml",
+                (PYPROJECT + SOURCES).replace('"custom_pypto_tiny"', '"custom_pypto_tinny"'),
+            )
+            and {}
+        ),
+        [
+            "names the package 'custom_pypto_tinny', but the distribution's packages are",
+            r"\['custom_pypto_tiny'\]; write src/custom_pypto_tinny/__init__.py or correct",
+        ],
+    ),
+    "setup.py": (
+        file("setup.py", ""),
+        ["error: setup.py would be ignored: custom_pypto_build builds a plugin from"],
+    ),
+    "compiler for another machine": (
+        variable("_PYTHON_HOST_PLATFORM", f"linux-{OTHER}"),
+        [
+            f"error: the compiler built for {MACHINE}, but the wheel is for {OTHER}",
+            f"set _PYTHON_HOST_PLATFORM=linux-{MACHINE}",
+        ],
+    ),
+    "library that records no core ABI": (
+        file("csrc/tiny.cpp", PLUGIN_CPP.replace("CUSTOM_PYPTO_RECORD_ABI", "")),
+        ["does not record the core ABI that it was compiled for; register its ops with CUSTOM_"],
+    ),
+    "another system": (
+        variable("_PYTHON_HOST_PLATFORM", "macosx-14.0-arm64"),
+        ["error: plugins are built for Linux, this is macosx_14_0_arm64"],
+    ),
+}
 
 
-def test_two_ops_that_would_be_one_struct(project: Project) -> None:
-    project.write("ops.toml", OPS + '\n[tiny_b]\nschema = "tiny_b(Tensor self) -> Tensor"\n')
-    assert (
-        "error: ops.toml: [tiny.b] and [tiny_b] would both be ops::tiny_b; call one of"
-        " them otherwise" in failure(project)
-    )
+@pytest.mark.parametrize(("change", "messages"), ERRORS.values(), ids=ERRORS)
+def test_the_error_of_a_build_says_what_is_wrong(
+    project: Project, change: Change, messages: list[str]
+) -> None:
+    error = failure(project, **change(project))
+    for message in messages:
+        assert re.search(message, error)
 
 
-@pytest.mark.parametrize(("name", "flag"), [("INT_MAX", ""), ("ROWS", "-DROWS=3")])
-def test_a_name_that_is_a_macro(project: Project, name: str, flag: str) -> None:
-    project.write("ops.toml", OPS + f'\n[more]\nschema = "more(Tensor {name}) -> Tensor"\n')
-    assert (
-        f"error: ops.toml: [more] the argument {name!r} would be ops::more::Arguments::{name}, and"
-        f" {name} is a macro of a header or a flag of the compiler; call it otherwise"
-        in failure(project, CXXFLAGS=flag)
-    )
-
-
-def test_an_op_that_requires_itself(project: Project) -> None:
-    project.configure(SOURCES + 'requires-ops = ["tiny"]\n')
-    assert "error: the plugin's manifest would not be valid: 'requires_ops' names" in failure(
-        project
-    )
+def test_versions_are_compared_as_numbers(project: Project) -> None:
+    project.wheel(with_torch("2.100.0a0+git")(project))
 
 
 def test_a_wrong_key_is_named_when_the_metadata_is_built(project: Project) -> None:
@@ -192,36 +249,6 @@ def test_a_wrong_key_is_named_when_the_metadata_is_built(project: Project) -> No
     (project.root / "metadata").mkdir()
     with pytest.raises(BuildFailedError, match="has no key 'source'"):
         project.hook("prepare_metadata_for_build_wheel", project.root / "metadata")
-
-
-def test_an_entry_point_that_names_no_package(project: Project) -> None:
-    text = (project.root / "pyproject.toml").read_text()
-    project.write("pyproject.toml", text.replace('"custom_pypto_tiny"', '"custom_pypto_tinny"'))
-    message = failure(project)
-    assert "names the package 'custom_pypto_tinny', but the distribution's packages are" in message
-    assert "['custom_pypto_tiny']; write src/custom_pypto_tinny/__init__.py or correct" in message
-
-
-def test_a_setup_py(project: Project) -> None:
-    project.write("setup.py", "")
-    assert "error: setup.py would be ignored: custom_pypto_build builds a plugin from" in failure(
-        project
-    )
-
-
-def test_no_source_for_this_machine(project: Project) -> None:
-    other = "s390x" if MACHINE != "s390x" else "x86_64"
-    project.configure(f'{SOURCES}{PER_FILE}files = ["csrc/*.cpp"]\nmachines = ["{other}"]\n')
-    assert f"error: pyproject.toml: tool.custom-pypto.per-file leaves no source for {MACHINE}" in (
-        failure(project)
-    )
-
-
-def test_a_compiler_for_another_machine(project: Project) -> None:
-    other = "aarch64" if MACHINE != "aarch64" else "x86_64"
-    message = failure(project, _PYTHON_HOST_PLATFORM=f"linux-{other}")
-    assert f"error: the compiler built for {MACHINE}, but the wheel is for {other}" in message
-    assert f"set _PYTHON_HOST_PLATFORM=linux-{MACHINE}" in message
 
 
 @pytest.fixture
@@ -258,19 +285,6 @@ def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
     path = os.pathsep.join([str(newer.parent), environment()["PYTHONPATH"]])
     wheel = with_headers_of_abi_1_2.wheel({"PYTHONPATH": path})
     assert wheel.manifest["core_abi"] == [1, 2]
-
-
-def test_a_library_that_records_no_core_abi(project: Project) -> None:
-    project.write("csrc/tiny.cpp", PLUGIN_CPP.replace("CUSTOM_PYPTO_RECORD_ABI", ""))
-    assert (
-        "does not record the core ABI that it was compiled for; register its ops with CUSTOM_"
-        in (failure(project))
-    )
-
-
-def test_another_system(project: Project) -> None:
-    message = failure(project, _PYTHON_HOST_PLATFORM="macosx-14.0-arm64")
-    assert "error: plugins are built for Linux, this is macosx_14_0_arm64" in message
 
 
 def test_an_editable_build_fails_with_the_same_text(project: Project) -> None:

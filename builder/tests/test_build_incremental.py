@@ -71,13 +71,6 @@ def test_a_changed_flag_compiles_everything(project: Project) -> None:
     assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
 
 
-def test_a_changed_flag_of_one_file_compiles_that_file_alone(project: Project) -> None:
-    table = '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/second.cpp"]\ncxx-flags = ["-O1"]\n'
-    project.configure(SOURCES + table)
-    project.wheel()
-    assert compiled(project) == ["csrc/second.cpp"]
-
-
 def test_changed_cxxflags_compile_everything(project: Project) -> None:
     project.wheel({"CXXFLAGS": "-O1"})
     assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, environment, tiny_project
-from custom_pypto_build import compiler, instruction_sets
+from custom_pypto_build import compiler
 from custom_pypto_contract import platforms
 
 MACHINE = platforms.machine(platforms.platform_tag())
-ISAS = instruction_sets.of_machine(compiler.core_include(), MACHINE)
-INT8_ISAS = instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=True)
+ISAS = compiler.isa_flags(MACHINE)
+INT8_ISAS = compiler.isa_flags(MACHINE, int8=True)
 TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
 HEADER = """
 #include <custom_pypto/cpu/kernel_table.h>
@@ -118,28 +118,26 @@ def test_an_int8_source_is_compiled_for_further_instruction_sets(int8_project: P
 
 
 def test_the_further_instruction_sets_add_flags_to_one_and_to_no_other() -> None:
-    include = compiler.core_include()
     for machine, further in (
         ("x86_64", {"avx2_vnni": "avx2", "avx512_vnni": "avx512"}),
         ("aarch64", {"neon_dot": "neon", "neon_i8mm": "neon_bf16"}),
     ):
-        isas = instruction_sets.of_machine(include, machine)
-        int8_isas = instruction_sets.of_machine(include, machine, int8=True)
+        isas = compiler.isa_flags(machine)
+        int8_isas = compiler.isa_flags(machine, int8=True)
         for name, base in further.items():
             assert int8_isas.pop(name)[1:][: len(isas[base]) - 1] == isas[base][1:]
         assert int8_isas == isas
 
 
 def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
-    include = compiler.core_include()
     for machine in ("x86_64", "aarch64"):
-        flags = [words for _, *words in instruction_sets.of_machine(include, machine).values()]
+        flags = [words for _, *words in compiler.isa_flags(machine).values()]
         for before, after in pairwise(flags):
             assert after[: len(before)] == before
 
 
 def test_other_machines_have_the_portable_one() -> None:
-    assert list(instruction_sets.of_machine(compiler.core_include(), "riscv64")) == ["portable"]
+    assert list(compiler.isa_flags("riscv64")) == ["portable"]
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
@@ -147,12 +145,11 @@ def test_the_header_lists_what_is_compiled(machine: str) -> None:
     header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
     listed = re.search(rf"define CUSTOM_PYPTO_{machine.upper()}_ISAS\(([^#]*)", header)
     names = re.findall(r"(ordinary|int8)\((\w+), ", listed[1] if listed else "")
-    include = compiler.core_include()
     assert ["portable", *(name for kind, name in names if kind == "ordinary")] == list(
-        instruction_sets.of_machine(include, machine)
+        compiler.isa_flags(machine)
     )
     assert ["portable", *(name for _, name in names)] == list(
-        instruction_sets.of_machine(include, machine, int8=True)
+        compiler.isa_flags(machine, int8=True)
     )
 
 

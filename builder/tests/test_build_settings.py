@@ -9,14 +9,7 @@ import pytest
 from build_project import PYPROJECT, SOURCES, Project, tiny_project
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.patterns import SOURCE_SUFFIXES
-from custom_pypto_build.settings import (
-    KEYS,
-    MACHINES,
-    PER_FILE,
-    Source,
-    read_settings,
-    read_simulated_kernels,
-)
+from custom_pypto_build.settings import KEYS, read_settings, read_simulated_kernels
 
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"
 
@@ -43,10 +36,6 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         cxx-flags = ["-O3"]
         opp = "opp"
         requires-ops = ["other.out"]
-        [[tool.custom-pypto.per-file]]
-        files = ["csrc/cpu/*_avx512.cpp"]
-        machines = ["x86_64"]
-        cxx-flags = ["-mavx512f"]
         [tool.custom-pypto.simulated-kernels]
         stock = ["tests/npu/stock.cpp"]
         custom = ["tests/npu/custom*.cpp", "tests/npu/custom.cpp"]
@@ -58,10 +47,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     settings = read_settings(tmp_path)
     assert settings.name == "tiny"
     assert settings.package == "custom_pypto_tiny"
-    assert settings.sources == (
-        Source("csrc/cpu/kernel_avx512.cpp", ("-mavx512f",), frozenset({"x86_64"})),
-        Source("csrc/tiny.cpp", (), None),
-    )
+    assert settings.sources == ("csrc/cpu/kernel_avx512.cpp", "csrc/tiny.cpp")
     assert settings.include_dirs == ("csrc",)
     assert settings.flags == ("-O3",)
     assert settings.opp == "opp"
@@ -73,168 +59,82 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.simulated_kernels == read_simulated_kernels(tmp_path)
 
 
-def test_tables_for_one_file_add_their_flags_and_intersect_their_machines(tmp_path: Path) -> None:
-    table = "[[tool.custom-pypto.per-file]]\n"
-    project(
-        tmp_path,
-        SOURCES
-        + f'{table}files = ["csrc/*.cpp"]\nmachines = ["x86_64", "aarch64"]\ncxx-flags = ["-Da"]\n'
-        + f'{table}files = ["csrc/tiny.cpp"]\nmachines = ["aarch64"]\ncxx-flags = ["-Db"]\n',
-    )
-    tiny = read_settings(tmp_path).sources[1]
-    assert tiny == Source("csrc/tiny.cpp", ("-Da", "-Db"), frozenset({"aarch64"}))
-
-
 KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
-WITH_PER_FILE = SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/*.cpp"]\n'
+# The table, and how the error goes on after "tool.custom-pypto".
+WRONG = [
+    ('source = ["csrc/*.cpp"]', " has no key 'source'; did you mean 'sources'?"),
+    (SOURCES + "zzz = 1", " has no key 'zzz'; allowed: sources, include-dirs"),
+    (
+        'cxx-flags = ["-O3"]',
+        ".sources is missing, but tool.custom-pypto.cxx-flags is there; name",
+    ),
+    ("sources = []", ".sources is empty"),
+    ('sources = "csrc/*.cpp"', ".sources must be a list of non-empty strings, got 'csrc/*.cpp'"),
+    ("sources = [1]", ".sources[0] must be a non-empty string, got 1"),
+    (
+        'sources = ["csrc/tinny.cpp"]',
+        ".sources: 'csrc/tinny.cpp' matches no file in {root}; did you mean 'csrc/tiny.cpp'?",
+    ),
+    ('sources = ["src/*.cpp"]', ".sources: 'src/*.cpp' matches no file"),
+    ('sources = ["csrc/*"]', ".sources: 'csrc/*' matches 'csrc/answer.h'; a source ends in .cpp,"),
+    ('sources = ["../*.cpp"]', ".sources: '../*.cpp' must be a path below the folder of"),
+    ('sources = ["/a/*.cpp"]', ".sources: '/a/*.cpp' must be a path"),
+    (f'sources = ["csrc/{"a" * 256}"]', ".sources: no file has a name as long"),
+    (
+        'sources = ["csrc/**/*.cpp"]\nisa = { sources = ["csrc/**/*.cpp"] }',
+        ".isa.sources matches every one of the sources",
+    ),
+    (SOURCES + 'include-packages = ["a.b"]', ".include-packages: 'a.b' is not the name of"),
+    (
+        SOURCES + 'include-dirs = ["crsc"]',
+        ".include-dirs: there is no folder 'crsc' in {root}; did you mean 'csrc'?",
+    ),
+    (
+        SOURCES + 'cxx-flags = ["-DTORCH_TARGET_VERSION=0"]',
+        ".cxx-flags: '-DTORCH_TARGET_VERSION=0' cannot be set: every plugin",
+    ),
+    (SOURCES + "opp = 3", ".opp must be a non-empty string, got 3"),
+    (SOURCES + 'opp = "oop"', ".opp: there is no folder 'oop' in {root}"),
+    (SOURCES + 'opp = "src/custom_pypto_tiny/empty"', ".opp: the folder 'src/custom_pypto_tiny/"),
+    (
+        SOURCES + 'requires-ops = ["custom_pypto::foo"]',
+        ".requires-ops: 'custom_pypto::foo' must be the name of an op as it",
+    ),
+    (
+        SOURCES + 'simulated-kernels = ["csrc/tiny.cpp"]',
+        ".simulated-kernels must be a table, got ['csrc/tiny.cpp']",
+    ),
+    (
+        KERNELS + 'custom = "kernel.cpp"',
+        ".simulated-kernels.custom must be a list of non-empty strings, got 'kernel.cpp'",
+    ),
+    (KERNELS + "custom = []", ".simulated-kernels.custom is empty; name"),
+    (
+        KERNELS + 'custom = ["csrc/tinny.cpp"]',
+        ".simulated-kernels.custom: 'csrc/tinny.cpp' matches no file in {root}; did you mean",
+    ),
+    (
+        KERNELS + '"a/b" = ["csrc/tiny.cpp"]',
+        ".simulated-kernels: the vendor 'a/b' must be letters, digits, '_' and '-', beginning",
+    ),
+    (
+        KERNELS + 'custom = ["csrc/tiny.cpp"]',
+        ".sources and tool.custom-pypto.simulated-kernels both match 'csrc/tiny.cpp': the one is",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [
-        (
-            'source = ["csrc/*.cpp"]',
-            ("tool.custom-pypto has no key 'source'; did you mean 'sources'?"),
-        ),
-        (SOURCES + "zzz = 1", "tool.custom-pypto has no key 'zzz'; allowed: sources, include-dirs"),
-        (
-            'cxx-flags = ["-O3"]',
-            "tool.custom-pypto.sources is missing, but tool.custom-pypto.cxx-flags is there; name",
-        ),
-        ("sources = []", "tool.custom-pypto.sources is empty"),
-        (
-            SOURCES + 'include-packages = ["a.b"]',
-            "tool.custom-pypto.include-packages: 'a.b' is not the name of",
-        ),
-        (
-            'sources = "csrc/*.cpp"',
-            "tool.custom-pypto.sources must be a list of non-empty strings, got 'csrc/*.cpp'",
-        ),
-        ("sources = [1]", "tool.custom-pypto.sources[0] must be a non-empty string, got 1"),
-        (
-            'sources = ["csrc/tinny.cpp"]',
-            (
-                "tool.custom-pypto.sources: 'csrc/tinny.cpp' matches no file in {root}; did you"
-                " mean 'csrc/tiny.cpp'?"
-            ),
-        ),
-        ('sources = ["src/*.cpp"]', "tool.custom-pypto.sources: 'src/*.cpp' matches no file"),
-        (
-            'sources = ["csrc/*"]',
-            (
-                "tool.custom-pypto.sources: 'csrc/*' matches 'csrc/answer.h'; a source ends in"
-                " .cpp, .cc, .cxx; headers are found through tool.custom-pypto.include-dirs"
-            ),
-        ),
-        (
-            'sources = ["../*.cpp"]',
-            (
-                "tool.custom-pypto.sources: '../*.cpp' must be a path below the folder of"
-                " pyproject.toml, so that a source distribution can hold it"
-            ),
-        ),
-        ('sources = ["/a/*.cpp"]', "tool.custom-pypto.sources: '/a/*.cpp' must be a path"),
-        (
-            f'sources = ["csrc/{"a" * 256}"]',
-            "tool.custom-pypto.sources: no file has a name as long",
-        ),
-        (
-            SOURCES + 'include-dirs = ["crsc"]',
-            (
-                "tool.custom-pypto.include-dirs: there is no folder 'crsc' in {root}; did you mean"
-                " 'csrc'?"
-            ),
-        ),
-        (
-            SOURCES + 'cxx-flags = ["-DTORCH_TARGET_VERSION=0"]',
-            "tool.custom-pypto.cxx-flags: '-DTORCH_TARGET_VERSION=0' cannot be set: every plugin",
-        ),
-        (SOURCES + "opp = 3", "tool.custom-pypto.opp must be a non-empty string, got 3"),
-        (SOURCES + 'opp = "oop"', "tool.custom-pypto.opp: there is no folder 'oop' in {root}"),
-        (
-            SOURCES + 'opp = "src/custom_pypto_tiny/empty"',
-            "tool.custom-pypto.opp: the folder 'src/custom_pypto_tiny/empty' holds no file",
-        ),
-        (
-            SOURCES + 'requires-ops = ["custom_pypto::foo"]',
-            "tool.custom-pypto.requires-ops: 'custom_pypto::foo' must be the name of an op as it",
-        ),
-        (
-            SOURCES + 'per-file = "csrc/*.cpp"',
-            (
-                "tool.custom-pypto.per-file must be an array of tables, written"
-                " [[tool.custom-pypto.per-file]], got 'csrc/*.cpp'"
-            ),
-        ),
-        (SOURCES + "per-file = [1]", "tool.custom-pypto.per-file[0] must be a table, got 1"),
-        (
-            SOURCES + '[[tool.custom-pypto.per-file]]\nmachines = ["x86_64"]',
-            "tool.custom-pypto.per-file[0].files is missing",
-        ),
-        (
-            WITH_PER_FILE + 'machine = ["x86_64"]',
-            ("tool.custom-pypto.per-file[0] has no key 'machine'; did you mean 'machines'?"),
-        ),
-        (
-            WITH_PER_FILE + 'machines = ["arm64"]',
-            (
-                "tool.custom-pypto.per-file[0].machines: unknown machine 'arm64'; allowed: x86_64,"
-                " aarch64, loongarch64, ppc64le, riscv64, s390x; did you mean 'aarch64'?"
-            ),
-        ),
-        (
-            WITH_PER_FILE + "machines = []",
-            "tool.custom-pypto.per-file[0].machines is empty, so these",
-        ),
-        (
-            SOURCES + '[[tool.custom-pypto.per-file]]\nfiles = ["csrc/cpu/kernel_avx2.cpp"]',
-            (
-                "tool.custom-pypto.per-file[0].files: 'csrc/cpu/kernel_avx2.cpp' matches none of"
-                " the sources; did you mean 'csrc/cpu/kernel_avx512.cpp'?"
-            ),
-        ),
-        (SOURCES + "opp = ", "Invalid value"),
-        (
-            SOURCES + 'simulated-kernels = ["csrc/tiny.cpp"]',
-            "tool.custom-pypto.simulated-kernels must be a table, got ['csrc/tiny.cpp']",
-        ),
-        (
-            KERNELS + 'custom = "kernel.cpp"',
-            (
-                "tool.custom-pypto.simulated-kernels.custom must be a list of non-empty strings,"
-                " got 'kernel.cpp'"
-            ),
-        ),
-        (KERNELS + "custom = []", "tool.custom-pypto.simulated-kernels.custom is empty; name"),
-        (
-            KERNELS + 'custom = ["csrc/tinny.cpp"]',
-            (
-                "tool.custom-pypto.simulated-kernels.custom: 'csrc/tinny.cpp' matches no file in"
-                " {root}; did you mean 'csrc/tiny.cpp'?"
-            ),
-        ),
-        (
-            KERNELS + '"a/b" = ["csrc/tiny.cpp"]',
-            (
-                "tool.custom-pypto.simulated-kernels: the vendor 'a/b' must be letters, digits, '_'"
-                " and '-', beginning with a letter or digit: it names the folder vendors/<vendor>"
-            ),
-        ),
-        (
-            KERNELS + 'custom = ["csrc/tiny.cpp"]',
-            (
-                "tool.custom-pypto.sources and tool.custom-pypto.simulated-kernels both match"
-                " 'csrc/tiny.cpp': the one is what the wheel is built from, the other is for tests"
-            ),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("table", "message"), WRONG)
 def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
     tmp_path: Path, table: str, message: str
 ) -> None:
     (tmp_path / "src/custom_pypto_tiny/empty").mkdir(parents=True)
-    expected = f"pyproject.toml: {message.format(root=tmp_path)}"
+    expected = f"pyproject.toml: tool.custom-pypto{message.format(root=tmp_path)}"
     assert refused(tmp_path, table).startswith(expected)
+
+
+def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
+    assert refused(tmp_path, SOURCES + "opp = ").startswith("pyproject.toml: Invalid value")
 
 
 def test_a_missing_table_is_named_with_an_example(tmp_path: Path) -> None:
@@ -279,7 +179,7 @@ def test_a_module_inside_a_package_belongs_to_the_top_level_package(tmp_path: Pa
     assert read_settings(tmp_path).package == "custom_pypto_tiny"
 
 
-@pytest.mark.parametrize("word", [*KEYS, *PER_FILE, *MACHINES, *SOURCE_SUFFIXES])
+@pytest.mark.parametrize("word", [*KEYS, *SOURCE_SUFFIXES])
 def test_every_accepted_key_and_value_is_documented(word: str) -> None:
     assert f"`{word}`" in PAGE.read_text(encoding="utf-8")
 
@@ -299,10 +199,3 @@ def test_simulated_kernels_that_are_not_named_are_an_error(tmp_path: Path) -> No
     )
     with pytest.raises(BuildError, match=re.escape(message)):
         read_simulated_kernels(tmp_path)
-
-
-def test_sources_that_are_all_of_the_instruction_sets_are_refused(tmp_path: Path) -> None:
-    table = 'sources = ["csrc/**/*.cpp"]\nisa = { sources = ["csrc/**/*.cpp"] }'
-    assert "tool.custom-pypto.isa.sources matches every one of the sources" in refused(
-        tmp_path, table
-    )

@@ -112,16 +112,6 @@ def _with_metadata(old: str, new: str) -> Callable[[WheelDraft], object]:
     return _with_files(**{f"{INFO}/METADATA": METADATA.replace(old, new)})
 
 
-def _replace_in_library(old: bytes, new: bytes) -> Callable[[WheelDraft], object]:
-    """Change the library; what replaces a text is as long."""
-
-    def change(wheel: WheelDraft) -> None:
-        assert wheel.files[LIBRARY].count(old) >= 1
-        wheel.set_library(wheel.files[LIBRARY].replace(old, new))
-
-    return change
-
-
 def _with_rule(wheel: WheelDraft) -> None:
     """Put a rule into the contract that is no expression."""
     [op] = wheel.manifest.ops
@@ -214,10 +204,6 @@ LIBRARY_CHANGES: dict[str, tuple[Callable[[WheelDraft], object], str]] = {
         lambda wheel: wheel.forge(platform="linux_mips"),
         "problem: inspection by core: was built for linux_mips",
     ),
-    "library that does not export what core calls": (
-        _replace_in_library(b"custom_pypto_register_v1", b"custom_pypto_register_v0"),
-        "problem: exports: the library does not export custom_pypto_register_v1, which core calls",
-    ),
     "tag of any platform": (_for("any"), OTHER_MACHINE.format("any")),
     "tag of another processor": (
         _for(f"manylinux_2_41_{MACHINE}.manylinux_2_41_mips"),
@@ -293,11 +279,6 @@ def test_without_auditwheel_the_systems_are_not_known(
 STABLE = "problem: symbols: the library needs {}, not of PyTorch's stable ABI"
 # Source, flags, and the only remark.
 COMPILED = {
-    "exported function": (
-        f"{EXPORT} int answer(void) {{ return 42; }}",
-        "",
-        "problem: exports: the library exports answer, to which others could be bound",
-    ),
     "symbol of Python": (
         (
             "extern int PyObject_IsTrue(void*);"

@@ -83,10 +83,12 @@ def test_a_plugin_of_this_project_and_its_op_have_no_prefix():
         (["rms", "--schema", "rms(Tensr x) -> Tensor"], "did you mean 'Tensor'?"),
         (["rms", "--schema", "rms(Generator g, Tensor x) -> Tensor"], "cannot cross torch's"),
         (["rms", "--schema", "rms(Tensor x) -> int"], "it returns int, and outputs"),
-        (["rms", "--schema", "rms(Tensor x) -> ()"], "neither returns nor writes a tensor"),
+        (["rms", "--schema", "rms(Tensor x) -> ()"], "returns no tensor, or writes an argument"),
+        (["rms", "--schema", "rms(Tensor(a!) x) -> Tensor"], "or writes an argument"),
         (["rms", "--schema", "rms(Tensor? x) -> Tensor"], "a Tensor that is always given"),
         (["rms", "--schema", "rms(Tensor torch) -> Tensor"], "could not name the module torch"),
         (["rms", "--schema", "rms(Tensor x, str mode) -> Tensor"], "cannot pass by keyword"),
+        (["rms", "--schema", "rms(Tensor out) -> Tensor"], "for the memory of a result an arg"),
         (["rms", "--schema", "rms(Tensor x, Device d) -> Tensor"], "`d` is a Device"),
         (["rms", "--python", "--npu"], "choose one"),
         (

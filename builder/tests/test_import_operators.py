@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
+from custom_pypto_build.compiler import core_include
+from custom_pypto_build.importing import dtypes as cann_dtypes
 from custom_pypto_build.importing import read_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Subject
 from custom_pypto_build.importing.read_files import Sources
+from custom_pypto_contract.dtypes import DTYPES
 
 Import = Callable[..., list[ImportedOp]]
 
@@ -513,3 +517,11 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, name: str) -> No
             file.truncate(1 << 33)
     with pytest.raises(ImportingError, match=f"cannot read .*{name}: "):
         read_files.read(Sources(reg_op=(path,)))
+
+
+def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:
+    assert {*cann_dtypes._DTYPES.values()} == {*DTYPES}
+    header = (core_include() / "custom_pypto" / "dtype.h").read_text(encoding="utf-8")
+    named = re.findall(r"^CUSTOM_PYPTO_DTYPE_OF\(\w+, (\w+)\)", header, re.MULTILINE)
+    # No C++ type has this one's elements.
+    assert {*named, "Float8_e4m3fn"} == {*DTYPES.values()}

@@ -17,13 +17,13 @@ from cpp_library import HIDDEN, Library, compile_library
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto.core.contracts.kernels import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.contracts.limits import check_limits_of
+from custom_pypto.core.contracts.limits import check_limits
 from custom_pypto_build import ops_header
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
-from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import Violation, violations
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -189,7 +189,7 @@ def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
     given = drawn(seed)
 
     def limited() -> tuple[()]:
-        check_limits_of(EVERYTHING, "aclnnOther", given)
+        check_limits(EVERYTHING, "aclnnOther", given)
         return ()
 
     def called() -> tuple[()]:

@@ -107,9 +107,3 @@ def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) ->
     calls = world(lambda names: Outcome(value=1))
     load()
     assert calls == [(None, "a")]
-
-
-def test_an_op_of_nobody_is_a_problem_of_the_doctor(world) -> None:
-    world(lambda names: Outcome(value={"plugins": [], "unclaimed": ["other_op"]}))
-    (found,) = [check for check in plugins.checks(DoctorContext(1.0)) if check.name == "other_op"]
-    assert "registers the op 'other_op', which no manifest lists" in found.remark

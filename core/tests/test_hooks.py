@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
 import pluggy
 import pytest
-from custom_pypto.core.hooks import AUTOGRAD, FAKES, KERNELS, REFERENCES, SAMPLES, HookError, Hooks
+from custom_pypto.core.hooks import (
+    AUTOGRAD,
+    FAKES,
+    KERNELS,
+    REFERENCES,
+    SAMPLES,
+    HookError,
+    Hooks,
+    manager,
+)
 from custom_pypto_plugin import Autograd, Reference, hookimpl
 
 OPS = ["first", "second.overload"]
 
 
-def module(**functions: Any) -> ModuleType:
-    """A plugin's module that defines `functions`."""
-    made = ModuleType("acme")
+@pytest.fixture(autouse=True)
+def without_plugins() -> Iterator[None]:
+    """Take the plugins of each test out of the manager of the process."""
+    before = manager.get_plugins()
+    yield
+    for plugin in manager.get_plugins() - before:
+        manager.unregister(plugin)
+
+
+def hooks_of(plugin: str = "acme", **functions: Any) -> Hooks:
+    """The hooks of a plugin whose module defines `functions`."""
+    made = ModuleType(plugin)
     vars(made).update(functions)
-    return made
+    return Hooks(plugin, made, OPS)
 
 
 def returning(value: object) -> Callable[[], object]:
@@ -33,13 +51,13 @@ def fakes_of(hooks: Hooks, generated: object = None) -> Any:
 def refusal(**functions: Any) -> str:
     """Why a module that defines `functions` is refused."""
     with pytest.raises(HookError) as caught:
-        Hooks(module(**functions), OPS)
+        hooks_of("refused", **functions)
     return str(caught.value)
 
 
 def bad_result(hook: str, value: object) -> str:
     """Return the error of an implementation of `hook` that returns `value`."""
-    hooks = Hooks(module(**{hook: returning(value)}), OPS)
+    hooks = hooks_of(**{hook: returning(value)})
     with pytest.raises(HookError) as caught:
         hooks.call(hook, **({"generated": {}} if hook == FAKES else {}))
     return str(caught.value)
@@ -70,25 +88,35 @@ FAKES_THAT_WORK = {
 def test_result_of_a_hook_is_the_mapping_that_the_plugin_returns(
     functions: dict[str, Any], ops: list[str]
 ) -> None:
-    hooks = Hooks(module(**functions), OPS)
+    hooks = hooks_of(**functions)
     assert fakes_of(hooks, {"first": abs, "second.overload": len}) == dict.fromkeys(ops, abs)
 
 
 def test_hook_that_a_plugin_does_not_implement_gives_nothing() -> None:
-    hooks = Hooks(module(), OPS)
+    hooks = hooks_of()
     assert fakes_of(hooks) == {}
     assert not hooks.implements(FAKES)
 
 
 def test_plugins_do_not_share_hooks() -> None:
-    one = Hooks(module(custom_pypto_fakes=returning({"first": abs})), OPS)
-    Hooks(module(custom_pypto_fakes=hookimpl(lambda: 1 / 0)), OPS)
+    one = hooks_of(custom_pypto_fakes=returning({"first": abs}))
+    hooks_of("other", custom_pypto_fakes=hookimpl(lambda: 1 / 0))
     assert fakes_of(one) == {"first": abs}
+
+
+def test_plugins_are_in_the_manager_under_their_names_unless_they_are_refused() -> None:
+    hooks = hooks_of(custom_pypto_fakes=returning({}))
+    assert "custom_pypto_fake'" in refusal(custom_pypto_fake=returning({}))
+    assert not manager.has_plugin("refused")
+    assert manager.has_plugin("acme")
+    hooks.unregister()
+    assert not manager.has_plugin("acme")
+    assert not hooks.implements(FAKES)
 
 
 def test_unknown_hook_is_refused_with_the_near_miss() -> None:
     reason = refusal(custom_pypto_fake=returning({}))
-    assert reason.startswith("unknown hook 'custom_pypto_fake' in plugin <module 'acme'>")
+    assert reason.startswith("unknown hook 'custom_pypto_fake' in plugin <module 'refused'>")
     assert reason.endswith("; did you mean 'custom_pypto_fakes'?")
 
 
@@ -101,7 +129,7 @@ def test_unknown_hook_without_a_near_miss_is_refused_with_all_hooks() -> None:
 
 def test_unknown_hook_that_is_optional_is_accepted() -> None:
     # For a hook of a newer core.
-    Hooks(module(custom_pypto_later=hookimpl(lambda: None, optionalhook=True)), OPS)
+    hooks_of(custom_pypto_later=hookimpl(lambda: None, optionalhook=True))
 
 
 def test_argument_that_the_hook_does_not_have_is_refused() -> None:
@@ -119,7 +147,7 @@ def test_argument_by_keyword_only_is_reported_when_the_hook_is_called() -> None:
     def custom_pypto_fakes(*, op: str) -> dict[str, Any]:
         return {}
 
-    hooks = Hooks(module(custom_pypto_fakes=custom_pypto_fakes), OPS)
+    hooks = hooks_of(custom_pypto_fakes=custom_pypto_fakes)
     with pytest.raises(HookError, match="missing 1 required keyword-only argument: 'op'"):
         fakes_of(hooks)
 
@@ -144,7 +172,7 @@ def raising(hook_raises: BaseException) -> Hooks:
     def custom_pypto_fakes() -> None:
         raise hook_raises
 
-    return Hooks(module(custom_pypto_fakes=hookimpl(custom_pypto_fakes)), OPS)
+    return hooks_of(custom_pypto_fakes=hookimpl(custom_pypto_fakes))
 
 
 def test_exception_of_a_hook_is_reported_with_its_place() -> None:
@@ -176,13 +204,13 @@ def test_result_that_is_no_mapping_is_refused(value: object, shown: str) -> None
 
 def test_op_of_another_plugin_is_refused() -> None:
     assert bad_result(FAKES, {"frist": abs}) == (
-        "custom_pypto_fakes names 'frist', which is no op of this plugin; did you mean 'first'? its"
-        " ops are 'first', 'second.overload'"
+        "custom_pypto_fakes: 'frist' is not an op of this plugin; did you mean 'first'? its ops"
+        " are 'first', 'second.overload'"
     )
 
 
 def test_key_that_is_no_text_is_refused() -> None:
-    assert bad_result(FAKES, {3: abs}).startswith("custom_pypto_fakes names 3, which is no op")
+    assert bad_result(FAKES, {3: abs}).startswith("custom_pypto_fakes: 3 is not an op of")
 
 
 @pytest.mark.parametrize(

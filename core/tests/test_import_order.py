@@ -63,9 +63,9 @@ def custom_pypto_references(): return {"bee": Reference(torch.clone)}
 FIRST = (
     "custom_pypto.core",
     "custom_pypto",
-    "custom_pypto.core.registry",
+    "custom_pypto.core.records",
     "custom_pypto_plugin",
-    "custom_pypto_testing.subject",
+    "custom_pypto_testing.ops_under_test",
     "custom_pypto_ant",
     "custom_pypto_ant.part",
     "custom_pypto_cat",
@@ -235,7 +235,7 @@ IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
 @pytest.mark.parametrize(
     "modules",
     [
-        ["custom_pypto.core.errors", "custom_pypto.core.registry"],
+        ["custom_pypto.core.errors", "custom_pypto.core.records"],
         ["custom_pypto", "custom_pypto.core"],
     ],
 )

@@ -1,59 +1,310 @@
-"""Plugins that do not load, each in a Python of its own: what is reported, what is left."""
+"""Plugins that do not load: what is reported, what is left. They cannot break an import of core.
+
+tests/test_bad_plugins.py has those that a build refuses, and those that end the process.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from custom_pypto_contract.manifest import GROUP
+from fork_server import ForkServer
 from loading import HOOKS, REPORT, failure_of
-from plugin_factory import Site
+from plugin_factory import Installed, Site
 
 SECOND = "-second(Tensor x) -> Tensor"
+HOOK = f"{HOOKS}@hookimpl\ndef custom_pypto_fakes(): "
 
-# Plugins that fail, one way each
-
-
-# A plugin that fails, and the reason, in which FILE is its module; tests/bad_plugins has others.
-FAILURES = {
-    **{
-        f"module with {code}": (
-            {"code": code},
-            f"importing its module 'custom_pypto_broken' failed: {reported}",
-        )
-        for code, reported in {
-            "raise GeneratorExit": "GeneratorExit (FILE, line 1)",
-            "no python": "SyntaxError: invalid syntax (__init__.py, line 1)",
-        }.items()
-    },
-    "registration that torch refuses": (
-        {"registers": "broken(Tonsor x) -> Tensor"},
-        "registering its ops failed: ...Tonsor...",
+# A module of a plugin, and what is said of its import.
+RAISING = {
+    "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
+    "exits_a_generator": ("raise GeneratorExit", "GeneratorExit"),
+    "no_exception": (
+        "class Odd(BaseException): pass\nraise Odd('not an Exception')",
+        "Odd: not an Exception",
     ),
-    "registration of another op than the manifest lists": (
-        {"registers": "other_op(Tensor x) -> Tensor"},
+    "odd_text": (
+        "class Odd(Exception):\n  def __str__(self): raise SystemExit\nraise Odd",
+        "Odd, whose text cannot be read: SystemExit",
+    ),
+    "imports_nothing": (
+        "import a_module_that_nobody_has",
+        "ModuleNotFoundError: No module named 'a_module_that_nobody_has'",
+    ),
+    "recurses": ("def again(): again()\nagain()", "RecursionError: ..."),
+    "ten_megabytes": (
+        "raise ValueError('x' * 10_000_000)",
+        "ValueError: xxx... [... characters left out] ...xxx",
+    ),
+    "loads_new": (
+        "from custom_pypto.core import load_new; load_new()",
         (
-            "its manifest lists the op 'broken', but its library does not register it: define it in"
-            " CUSTOM_PYPTO_PLUGIN, or take it out of ops.toml, and build the plugin again"
+            "PluginError: a plugin called load_new() while it was loaded; call it after the import"
+            " of custom_pypto.core, or install the other plugin as one of its own"
         ),
     ),
-    "derivative that torch refuses": (
-        {
-            "code": f"{HOOKS}@hookimpl\n"
-            "def custom_pypto_autograd(): return {'broken': Autograd(fake)}",
-            "ops": ["broken(Tensor(a!) x) -> Tensor"],
-        },
-        "broken: torch refused the derivative: Cannot register...",
+    "warnings_are_errors": (
+        "import warnings; warnings.simplefilter('error'); raise LookupError",
+        "LookupError",
     ),
 }
 
 
-@pytest.mark.parametrize(("plugin", "reason"), FAILURES.values(), ids=FAILURES)
-def test_plugin_that_fails_says_why(site: Site, plugin: dict[str, Any], reason: str) -> None:
-    installed = site.install("broken", **plugin)
-    reason = reason.replace("FILE", str(installed.package / "__init__.py"))
-    pattern = re.escape(reason).replace(r"\.\.\.", ".*")
-    assert re.fullmatch(pattern, failure_of(site), re.DOTALL)
+def _rehash(installed: Installed, contents: bytes) -> None:
+    installed.library.write_bytes(contents)
+    document = json.loads(installed.manifest.read_text(encoding="utf-8"))
+    document["library"]["sha256"] = hashlib.sha256(contents).hexdigest()
+    installed.manifest.write_text(json.dumps(document), encoding="utf-8")
+
+
+def _rename_register(installed: Installed) -> None:
+    contents = installed.library.read_bytes()
+    _rehash(installed, contents.replace(b"pypto_register_v1", b"pypto_registar_v1"))
+
+
+def _change_machine(installed: Installed) -> None:
+    contents = bytearray(installed.library.read_bytes())
+    contents[18] = 1
+    _rehash(installed, bytes(contents))
+
+
+Spoil = Callable[[Installed], object]
+
+# What is installed, what then is done to it, and the reason: FILE is its module, LIBRARY its
+# library, PACKAGE its folder, "..." any text.
+FAILED: dict[str, tuple[dict[str, Any], Spoil, str]] = {
+    **{
+        name: (
+            {"code": code},
+            id,
+            f"importing its module 'custom_pypto_{name}' failed: {said} (FILE, line ...)",
+        )
+        for name, (code, said) in RAISING.items()
+    },
+    "no_python": (
+        {"code": "no python"},
+        id,
+        (
+            "importing its module 'custom_pypto_no_python' failed: SyntaxError: invalid syntax"
+            " (__init__.py, line 1)"
+        ),
+    ),
+    "hook_exits": (
+        {"code": f"{HOOK} raise SystemExit(0)"},
+        id,
+        "custom_pypto_fakes raised SystemExit: 0 (FILE, line ...)",
+    ),
+    "hook_with_an_odd_key": (
+        {
+            "code": f"""{HOOKS}
+class Odd(Exception):
+    def __str__(self): raise SystemExit
+class Key:
+    def __repr__(self): raise Odd
+@hookimpl
+def custom_pypto_fakes(): return {{Key(): None}}
+"""
+        },
+        id,
+        "Odd, whose text cannot be read: SystemExit (...",
+    ),
+    "hook_of_another_op": (
+        {"code": f"{HOOK} return {{'healthy': fake}}"},
+        id,
+        (
+            "custom_pypto_fakes: 'healthy' is not an op of this plugin; its ops are"
+            " 'hook_of_another_op'"
+        ),
+    ),
+    "unknown_hook": (
+        {"code": f"{HOOKS}@hookimpl\ndef custom_pypto_fake(): return {{}}"},
+        id,
+        "unknown hook 'custom_pypto_fake' in plugin ...; did you mean 'custom_pypto_fakes'?",
+    ),
+    "refused_schema": (
+        {"registers": "broken(Tonsor x) -> Tensor"},
+        id,
+        "registering its ops failed: ...Tonsor...",
+    ),
+    "refusing": ({"registers": "!not today"}, id, "registering its ops failed: not today"),
+    "other_op": (
+        {"registers": "another_op(Tensor x) -> Tensor"},
+        id,
+        (
+            "its manifest lists the op 'other_op', but its library does not register it: define it"
+            " in CUSTOM_PYPTO_PLUGIN, or take it out of ops.toml, and build the plugin again"
+        ),
+    ),
+    "other_schema": (
+        {
+            "ops": ["other_schema(Tensor x, int k) -> Tensor"],
+            "registers": "other_schema(Tensor x) -> Tensor",
+        },
+        id,
+        (
+            "its library registers custom_pypto::other_schema(Tensor x) -> Tensor, but its manifest"
+            " says custom_pypto::other_schema(Tensor x, int k) -> Tensor; build the plugin again"
+        ),
+    ),
+    "refused_derivative": (
+        {
+            "code": f"{HOOKS}@hookimpl\n"
+            "def custom_pypto_autograd(): return {'refused_derivative': Autograd(fake)}",
+            "ops": ["refused_derivative(Tensor(a!) x) -> Tensor"],
+        },
+        id,
+        "refused_derivative: torch refused the derivative: Cannot register...",
+    ),
+    "no_library": (
+        {},
+        lambda plugin: _rehash(plugin, b"text\n"),
+        "the library cannot be opened: LIBRARY: file too short",
+    ),
+    "other_machine": ({}, _change_machine, "the library cannot be opened: LIBRARY: ..."),
+    "no_interface": (
+        {},
+        _rename_register,
+        (
+            "the library LIBRARY does not export core's interface (LIBRARY: undefined symbol:"
+            " custom_pypto_register_v1); register its ops with CUSTOM_PYPTO_PLUGIN of"
+            " custom_pypto/plugin.h"
+        ),
+    ),
+}
+# Leaves a trace of code that core refused.
+RUNS = "import pathlib; (pathlib.Path(__file__).parent / 'has_run').touch()"
+# One for each step; the tests of discovery have the rest.
+REJECTED: dict[str, tuple[dict[str, Any], Spoil, str]] = {
+    "no_package": (
+        {},
+        lambda plugin: (plugin.dist_info / "entry_points.txt").write_text(
+            f"[{GROUP}]\nno_package = a_package_on_the_moon\n"
+        ),
+        (
+            "its package 'a_package_on_the_moon' is not installed; reinstall it: pip install"
+            " --force-reinstall --no-deps custom-pypto-no-package"
+        ),
+    ),
+    "half_a_manifest": (
+        {},
+        lambda plugin: plugin.manifest.write_bytes(plugin.manifest.read_bytes()[:100]),
+        "PACKAGE/custom_pypto_plugin.json: not JSON: ...",
+    ),
+    "other_abi": (
+        {},
+        lambda plugin: plugin.forge(core_abi=[2, 0]),
+        (
+            "requires core ABI 2.0, but custom-pypto-core ... offers 1.0. Upgrade core: pip install"
+            " --upgrade custom-pypto-core"
+        ),
+    ),
+    "changed_library": (
+        {},
+        lambda plugin: plugin.library.write_bytes(plugin.library.read_bytes() + b"changed"),
+        "its library LIBRARY is not the one it was built with: sha256 ..., the manifest says ...",
+    ),
+    "lost_library": (
+        {},
+        lambda plugin: plugin.library.unlink(),
+        "its library LIBRARY is missing; ...",
+    ),
+    "for_all_to_write": (
+        {},
+        lambda plugin: (plugin.package / "__init__.py").chmod(0o666),
+        (
+            "FILE can be changed by every user of this machine, who could so run code as you; make"
+            " it safe: chmod o-w FILE"
+        ),
+    ),
+    "same_op": (
+        {"ops": ["shared"]},
+        id,
+        (
+            "the plugin 'same_op' of custom-pypto-same-op and the plugin 'same_op_too' of"
+            " custom-pypto-same-op-too each provide the op 'shared', so none of them loads; ..."
+        ),
+    ),
+    "same_op_too": ({"ops": ["shared"]}, id, "...each provide the op 'shared'..."),
+    "missing_requirement": (
+        {"requires_ops": ["an_op_that_nobody_provides"]},
+        id,
+        (
+            "requires the op 'an_op_that_nobody_provides', which no installed plugin provides;"
+            " install the plugin that provides it, its README says which"
+        ),
+    ),
+}
+BAD = {**FAILED, **REJECTED}
+TOUCHED = """
+import torch
+def touched(op):
+    try: return str(getattr(torch.ops.custom_pypto, op))
+    except AttributeError as error: return str(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def report(
+    tmp_path_factory: pytest.TempPathFactory, server: ForkServer, plugin_library: Path
+) -> dict[str, Any]:
+    """What a process says in which all of them, and a good one, are installed."""
+    site = Site(tmp_path_factory.mktemp("bad"), server, plugin_library)
+    reasons = {}
+    for name, (plugin, spoil, reason) in BAD.items():
+        code = RUNS if name in REJECTED else ""
+        installed = site.install(name, **{"code": code, **plugin})
+        spoil(installed)
+        for word, path in {
+            "FILE": installed.package / "__init__.py",
+            "LIBRARY": installed.library,
+            "PACKAGE": installed.package,
+        }.items():
+            reason = reason.replace(word, str(path))
+        reasons[name] = re.escape(reason).replace(r"\.\.\.", ".*")
+    site.install("healthy")
+    ops = {
+        name: plugin.get("ops", [name])[0].partition("(")[0] for name, (plugin, *_) in BAD.items()
+    }
+    code = REPORT.replace("give({", "given = ({")
+    code += f"""
+{TOUCHED}
+given["touched"] = {{name: touched(op) for name, op in {ops}.items()}}
+given["healthy"] = torch.ops.custom_pypto.healthy(torch.ones(1)).item()
+given["opened"] = open("/proc/self/maps").read()
+give(given)
+"""
+    return {**site.run(code), "folder": str(site.folder), "patterns": reasons}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_plugin_that_does_not_load_says_why(report: dict[str, Any], name: str) -> None:
+    reason = report["reasons"][name]
+    assert re.fullmatch(report["patterns"][name], reason, re.DOTALL), reason
+    assert report["states"][name] == ("failed" if name in FAILED else "rejected")
+    assert reason in report["touched"][name]
+
+
+def test_the_others_load_and_the_import_of_core_goes_on(report: dict[str, Any]) -> None:
+    assert report["states"]["healthy"] == "loaded"
+    assert report["healthy"] == 1
+    assert len(report["states"]) == len(BAD) + 1
+    [[category, text, _]] = report["warnings"]
+    assert category == "PluginFailedWarning"
+    assert text.startswith(f"{len(BAD)} of the installed plugins are not loaded:\n")
+
+
+def test_nothing_of_a_rejected_plugin_runs(report: dict[str, Any]) -> None:
+    for name in REJECTED:
+        package = f"{report['folder']}/custom_pypto_{name}"
+        assert Path(package).is_dir()
+        assert not Path(package, "has_run").exists(), name
+        assert f"{package}/" not in report["opened"], name
 
 
 def test_keyboard_interrupt_ends_loading_and_leaves_nothing_behind(site: Site) -> None:

@@ -128,8 +128,8 @@ def custom_pypto_samples(): return {"furst": list}
     )
     done = site.start("import custom_pypto.core as core; core.samples('first')")
     assert (
-        "PluginError: the plugin 'first' (custom-pypto-first 0.1.0): custom_pypto_samples names"
-        " 'furst', which is no op of this plugin; did you mean 'first'? its ops are 'first'"
+        "PluginError: the plugin 'first' (custom-pypto-first 0.1.0): custom_pypto_samples:"
+        " 'furst' is not an op of this plugin; did you mean 'first'? its ops are 'first'"
     ) in done.stderr
 
 

@@ -43,89 +43,81 @@ def lock_path(tmp_path: Path, plugin: InstalledPlugin) -> Path:
     return path
 
 
-def fault(lock_path: Path, plugin: InstalledPlugin) -> str:
+def _in_package(change: Callable[[Path], object]) -> Callable[[InstalledPlugin], InstalledPlugin]:
+    """Return what changes the files of a plugin."""
+
+    def changed(plugin: InstalledPlugin) -> InstalledPlugin:
+        assert plugin.folder is not None
+        change(plugin.folder)
+        return plugin
+
+    return changed
+
+
+def _other_manifest(folder: Path) -> None:
+    changed = make_manifest(library=None, platform=manifest.ANY_PLATFORM, opp="opp")
+    changed.write(folder / manifest.FILE_NAME)
+
+
+INSTEAD = "; install what it allows: pip install --force-reinstall --no-deps acme-first==1.0; or"
+FILES = "the lock file LOCK allows a package whose files have the sha256 "
+# What differs from what was locked, and how the reason begins, if there is one.
+CHANGES: dict[str, tuple[Callable[[InstalledPlugin], InstalledPlugin], str]] = {
+    "nothing": (lambda plugin: plugin, ""),
+    "name": (
+        lambda plugin: replace(plugin, name="second", distribution="acme-second"),
+        (
+            "is not in the lock file LOCK, which allows first; pip uninstall acme-second, or lock"
+            " what is installed: custom-pypto lock LOCK"
+        ),
+    ),
+    "distribution": (
+        lambda plugin: replace(plugin, distribution="acme-other"),
+        "the lock file LOCK allows the distribution acme-first, installed is acme-other" + INSTEAD,
+    ),
+    "distribution as pip compares it": (
+        lambda plugin: replace(plugin, distribution="ACME_First"),
+        "",
+    ),
+    "version": (
+        lambda plugin: replace(plugin, version="1.1"),
+        "the lock file LOCK allows the version 1.0, installed is 1.1" + INSTEAD,
+    ),
+    "module": (
+        lambda plugin: replace(plugin, module="acme_first.inner"),
+        "the lock file LOCK allows the module acme_first, installed is acme_first.inner" + INSTEAD,
+    ),
+    "manifest": (_in_package(_other_manifest), "the lock file LOCK allows a manifest with sha256 "),
+    "file added": (_in_package(lambda folder: (folder / "more.py").touch()), FILES),
+    "file removed": (_in_package(lambda folder: (folder / "inner/__init__.py").unlink()), FILES),
+    "file changed": (
+        _in_package(lambda folder: (folder / "__init__.py").write_text("one = 2\n")),
+        FILES,
+    ),
+    "folder renamed": (
+        _in_package(lambda folder: (folder / "inner").rename(folder / "other")),
+        FILES,
+    ),
+    "folder linked": (_in_package(lambda folder: (folder / "linked").symlink_to("inner")), FILES),
+    "bytecode": (
+        _in_package(lambda folder: (folder / "inner/__pycache__/__init__.cpython-314.pyc").touch()),
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
+def test_what_differs_from_the_lock_is_refused(
+    lock_path: Path,
+    plugin: InstalledPlugin,
+    change: Callable[[InstalledPlugin], InstalledPlugin],
+    reason: str,
+) -> None:
     lock = lock_file.read(str(lock_path), TRUSTED)
     assert lock.problem == ""
-    return lock.find_fault(plugin)
-
-
-def test_plugin_that_is_as_locked_is_allowed(lock_path: Path, plugin: InstalledPlugin) -> None:
-    assert fault(lock_path, plugin) == ""
-
-
-def test_distributions_are_compared_as_pip_does(lock_path: Path, plugin: InstalledPlugin) -> None:
-    lock_path.write_text(lock_path.read_text().replace("acme-first", "ACME_First"))
-    assert fault(lock_path, plugin) == ""
-
-
-def test_plugin_that_is_not_in_the_lock(lock_path: Path, plugin: InstalledPlugin) -> None:
-    other = replace(plugin, name="second", distribution="acme-second")
-    assert fault(lock_path, other) == (
-        f"is not in the lock file {lock_path}, which allows first; pip uninstall acme-second, or"
-        f" lock what is installed: custom-pypto lock {lock_path}"
-    )
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "need", "have"),
-    [
-        ("distribution", "acme-other", "the distribution acme-first", "acme-other"),
-        ("version", "1.1", "the version 1.0", "1.1"),
-        ("module", "acme_first.inner", "the module acme_first", "acme_first.inner"),
-    ],
-)
-def test_plugin_of_another_identity(
-    lock_path: Path, plugin: InstalledPlugin, field: str, value: str, need: str, have: str
-) -> None:
-    assert fault(lock_path, replace(plugin, **{field: value})) == (
-        f"the lock file {lock_path} allows {need}, installed is {have}; install what it allows: pip"
-        " install --force-reinstall --no-deps acme-first==1.0; or lock what is installed:"
-        f" custom-pypto lock {lock_path}"
-    )
-
-
-def _add_file(folder: Path) -> None:
-    (folder / "more.py").touch()
-
-
-def _remove_file(folder: Path) -> None:
-    (folder / "inner" / "__init__.py").unlink()
-
-
-def _rename_folder(folder: Path) -> None:
-    (folder / "inner").rename(folder / "other")
-
-
-def _change_file(folder: Path) -> None:
-    (folder / "__init__.py").write_text("one = 2\n")
-
-
-def _link_folder(folder: Path) -> None:
-    (folder / "linked").symlink_to("inner")
-
-
-@pytest.mark.parametrize(
-    "change", [_add_file, _remove_file, _rename_folder, _change_file, _link_folder]
-)
-def test_every_file_of_the_package_counts(
-    lock_path: Path, plugin: InstalledPlugin, change: Callable[[Path], None]
-) -> None:
-    assert plugin.folder is not None
-    change(plugin.folder)
-    assert "allows a package whose files have the sha256 " in fault(lock_path, plugin)
-
-
-def test_bytecode_does_not_count(lock_path: Path, plugin: InstalledPlugin) -> None:
-    assert plugin.folder is not None
-    (plugin.folder / "inner" / "__pycache__" / "__init__.cpython-314.pyc").touch()
-    assert fault(lock_path, plugin) == ""
-
-
-def test_manifest_is_named_where_it_differs(lock_path: Path, plugin: InstalledPlugin) -> None:
-    assert plugin.folder is not None
-    changed = make_manifest(library=None, platform=manifest.ANY_PLATFORM, opp="opp")
-    changed.write(plugin.folder / manifest.FILE_NAME)
-    assert "allows a manifest with sha256 " in fault(lock_path, plugin)
+    fault = lock.find_fault(change(plugin)).replace(str(lock_path), "LOCK")
+    assert fault.startswith(reason)
+    assert bool(fault) == bool(reason)
 
 
 def test_library_is_that_of_the_manifest(plugin: InstalledPlugin) -> None:
@@ -142,87 +134,87 @@ def test_text_does_not_depend_on_the_order(plugin: InstalledPlugin) -> None:
 # A lock file that cannot be used
 
 
-def problem(path: Path) -> str:
-    """Return the problem of a lock file, and check that no plugin is allowed."""
-    lock = lock_file.read(str(path), TRUSTED)
+def _written(text: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(text)
+
+
+def _changed(change: Callable[[list[dict[str, str]]], None]) -> Callable[[Path], object]:
+    def spoil(path: Path) -> None:
+        document = json.loads(path.read_text())
+        change(document["plugins"])
+        path.write_text(json.dumps(document))
+
+    return spoil
+
+
+def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+    def spoil(path: Path) -> None:
+        path.unlink()
+        make(path)
+
+    return spoil
+
+
+def _link_to_what_all_may_write(path: Path) -> None:
+    real = path.rename(path.with_name("real"))
+    real.chmod(0o666)
+    path.symlink_to(real)
+
+
+NO_LOCK = "LOCK is no lock file of version 1: "
+UNREAD = "the lock file LOCK cannot be read: "
+FOR_ALL = "can be changed by every user of this machine, who could so run code as you; make it safe"
+# What is done to the file, and how the problem begins.
+SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
+    "empty": (_written(""), f"{NO_LOCK}Expecting value"),
+    "list": (_written("[]"), f"{NO_LOCK}the file must be a table"),
+    "no version": (_written("{}"), f"{NO_LOCK}custom_pypto_lock is missing"),
+    "other version": (
+        _written('{"custom_pypto_lock": 2, "plugins": []}'),
+        f"{NO_LOCK}custom_pypto_lock must be 1, got 2",
+    ),
+    "no plugins": (_written('{"custom_pypto_lock": 1}'), f"{NO_LOCK}plugins is missing"),
+    "no name": (
+        _written('{"custom_pypto_lock": 1, "plugins": [{}]}'),
+        f"{NO_LOCK}plugins[0].name is missing",
+    ),
+    "deep": (_written("[" * 100_000), f"{NO_LOCK}maximum recursion"),
+    "no hash": (
+        _changed(lambda plugins: plugins[0].update(files="abc")),
+        f"{NO_LOCK}plugins[0].files must be 64 lower case hexadecimal digits, got 'abc'",
+    ),
+    "a plugin twice": (
+        _changed(lambda plugins: plugins.append(plugins[0])),
+        f"{NO_LOCK}plugins names one plugin more than once",
+    ),
+    "missing": (Path.unlink, f"{UNREAD}[Errno 2] No such file"),
+    "link to itself": (_replaced(lambda path: path.symlink_to(path.name)), UNREAD),
+    "folder": (_replaced(Path.mkdir), f"{UNREAD}is not a regular file"),
+    "pipe": (_replaced(os.mkfifo), f"{UNREAD}is not a regular file"),
+    "for all to write": (
+        lambda path: path.chmod(0o666),
+        f"the lock file LOCK is not safe: LOCK {FOR_ALL}: chmod o-w LOCK",
+    ),
+    "in a folder for all to write": (
+        lambda path: path.parent.chmod(0o777),
+        f"the lock file LOCK is not safe: FOLDER {FOR_ALL}",
+    ),
+    "link to what all may write": (
+        _link_to_what_all_may_write,
+        f"the lock file LOCK is not safe: FOLDER/real {FOR_ALL}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("spoil", "reason"), SPOILED.values(), ids=SPOILED)
+def test_file_that_cannot_be_used_allows_nothing(
+    lock_path: Path, spoil: Callable[[Path], object], reason: str
+) -> None:
+    spoil(lock_path)
+    lock = lock_file.read(str(lock_path), TRUSTED)
     assert lock.plugins == {}
-    assert lock.problem.startswith("no plugin may load: ")
-    return lock.problem.removeprefix("no plugin may load: ")
-
-
-def test_missing_file(tmp_path: Path) -> None:
-    path = tmp_path / "gone"
-    assert problem(path).startswith(f"the lock file {path} cannot be read: [Errno 2] No such file")
-
-
-def test_link_to_itself(tmp_path: Path) -> None:
-    circle = tmp_path / "circle"
-    circle.symlink_to("circle")
-    assert problem(circle).startswith(f"the lock file {circle} cannot be read: ")
-
-
-def test_folder_and_pipe_are_not_read(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe")
-    assert "is not a regular file" in problem(tmp_path)
-    assert "is not a regular file" in problem(tmp_path / "pipe")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "Expecting value"),
-        ("[]", "the file must be a table"),
-        ("{}", "custom_pypto_lock is missing"),
-        ('{"custom_pypto_lock": 2, "plugins": []}', "custom_pypto_lock must be 1, got 2"),
-        ('{"custom_pypto_lock": 1}', "plugins is missing"),
-        ('{"custom_pypto_lock": 1, "plugins": [{}]}', "plugins[0].name is missing"),
-        ("[" * 100_000, "maximum recursion"),
-    ],
-)
-def test_file_that_is_no_lock(tmp_path: Path, text: str, reason: str) -> None:
-    path = tmp_path / "ops.lock"
-    path.write_text(text)
-    found = problem(path)
-    assert found.startswith(f"{path} is no lock file of version 1: ")
-    assert reason in found
-
-
-def _change(lock_path: Path, change: Callable[[list[dict[str, str]]], None]) -> None:
-    document = json.loads(lock_path.read_text())
-    change(document["plugins"])
-    lock_path.write_text(json.dumps(document))
-
-
-def test_hash_must_be_a_hash(lock_path: Path) -> None:
-    _change(lock_path, lambda plugins: plugins[0].update(files="abc"))
-    assert "plugins[0].files must be 64 lower case hexadecimal digits, got 'abc'" in (
-        problem(lock_path)
-    )
-
-
-def test_plugin_that_is_named_twice(lock_path: Path) -> None:
-    _change(lock_path, lambda plugins: plugins.append(plugins[0]))
-    assert "plugins names one plugin more than once" in problem(lock_path)
-
-
-def test_file_that_others_may_write(lock_path: Path) -> None:
-    lock_path.chmod(0o666)
-    assert problem(lock_path) == (
-        f"the lock file {lock_path} is not safe: {lock_path} can be changed by every user of this"
-        f" machine, who could so run code as you; make it safe: chmod o-w {lock_path}"
-    )
-
-
-def test_file_in_a_folder_that_others_may_write(lock_path: Path) -> None:
-    lock_path.parent.chmod(0o777)
-    assert "can be changed by every user" in problem(lock_path)
-
-
-def test_file_behind_a_link_that_others_may_write(tmp_path: Path, lock_path: Path) -> None:
-    link_to_it = tmp_path / "link"
-    link_to_it.symlink_to(lock_path)
-    lock_path.chmod(0o666)
-    assert "can be changed by every user" in problem(link_to_it)
+    problem = lock.problem.replace(str(lock_path), "LOCK").replace(str(lock_path.parent), "FOLDER")
+    assert problem.startswith(f"no plugin may load: {reason}")
 
 
 def test_file_of_another_user(lock_path: Path) -> None:

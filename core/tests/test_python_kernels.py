@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.written_arguments import Written
+from custom_pypto.core.mutated_arguments import MutatedArguments
 from loading import failure_of
 from plugin_factory import Site
 
@@ -266,7 +266,7 @@ def test_check_of_what_is_written_to_imports_nothing(monkeypatch: pytest.MonkeyP
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", counted)
-    written = Written("op")
+    written = MutatedArguments("op")
     for argument, tensor in zip("xy", torch.ones(2, 3), strict=True):
         written.add(argument, tensor)
     written.bump()

@@ -15,14 +15,17 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from examples import program, wheels
+from examples import program
 from examples.sparse_decode import sizes
 from examples.text import Text
+
+_OPS = ("plugins/add_custom", *program.ATTENTION)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
     parser = program.make_parser("sparse_decode", __doc__, "selection.png")
+    program.add_no_install(parser)
     parser.add_argument(
         "--size",
         choices=sorted(sizes.ALL),
@@ -35,9 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="PATH",
         help="text to decode, one token per byte (default: the manual that this Python ships)",
     )
-    parser.add_argument(
-        "--steps", type=program.positive, metavar="N", help="how many steps to decode"
-    )
+    program.add_number(parser, "--steps", 24, "how many steps to decode")
     return program.run(parser, arguments, _work)
 
 
@@ -49,17 +50,35 @@ def _work(options: argparse.Namespace) -> None:
 
 
 def _install(wheelhouse: Path) -> None:
+    """Install core, then op by op, and show what `custom-pypto list` prints.
+
+    The contract comes with core, which requires it. The builder stays: timing needs its compiler.
+    """
     program.title("Build the wheels: the build backend, core, and one for each op plugin")
     start = time.perf_counter()
-    wheels.build(wheelhouse, wheels.OPS)
+    program.build(wheelhouse, (*program.BASE, "testing", *_OPS))
     print(f"  in {time.perf_counter() - start:.0f} s")
 
     program.title("Install them one by one, and look at what is there")
-    for distribution, listing in wheels.install_one_by_one(wheelhouse):
-        print(f"$ pip install --no-index --find-links {wheelhouse} {distribution}")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    installed = _names("contract", "core", "blocks", "testing", "plugins/*")
+    program.run_command(*pip, "uninstall", "--yes", *installed, capture=True)
+    for name in _names("core", "blocks", "testing", *_OPS):
+        install = ("install", "--no-index", "--find-links", wheelhouse, name)
+        program.run_command(*pip, *install, capture=True)
+        print("$ pip", *install)
         print("$ custom-pypto list")
-        print("\n".join(f"  {line}" for line in listing.splitlines()), flush=True)
+        listed = program.run_command(
+            Path(sys.executable).with_name("custom-pypto"), "list", capture=True
+        )
+        print("\n".join(f"  {line}" for line in listed.rstrip().splitlines()), flush=True)
     importlib.invalidate_caches()
+
+
+def _names(*folders: str) -> list[str]:
+    return program.run_command(
+        sys.executable, program.DISTRIBUTIONS, "list", *folders, capture=True
+    ).split()
 
 
 def _decode(options: argparse.Namespace, text: Text) -> None:
@@ -69,10 +88,7 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     from examples.sparse_decode.picture import draw
     from examples.sparse_decode.session import Session
 
-    size = sizes.ALL[options.size]
-    if options.steps:
-        size = dataclasses.replace(size, steps=options.steps)
-
+    size = dataclasses.replace(sizes.ALL[options.size], steps=options.steps)
     program.title(
         f"Decode {size.steps} tokens of {len(size.contexts)} sequences, {size.name} sizes"
     )
@@ -81,37 +97,21 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
         print("  note      the text is shorter than the contexts together: it is read in a loop")
     print(f"  contexts  {', '.join(f'{context:,}' for context in size.contexts)}", flush=True)
     session = Session(size, text)
-    with tqdm(
-        total=sum(size.contexts) - len(size.contexts),
-        desc="prefill",
-        unit="token",
-        unit_scale=True,
-        dynamic_ncols=True,
-    ) as progress:
+    total = sum(size.contexts) - len(size.contexts)
+    with tqdm(total=total, desc="prefill", unit="token", unit_scale=True) as progress:
         for tokens in session.prefill():
             progress.update(tokens)
     blocks = session.cache.used_blocks
-    steps = []
-    with tqdm(total=size.steps, desc="decode", unit="step", dynamic_ncols=True) as progress:
-        for step in decode(session, size.steps):
-            steps.append(step)
-            progress.set_postfix_str(
-                f"ours {step.ours_seconds * 1e3:.0f} ms, eager {step.eager_seconds * 1e3:.0f} ms,"
-                f" error {step.ours.relative_l2:.0e}"
-            )
-            progress.update()
+    steps = list(tqdm(decode(session, size.steps), "decode", size.steps, unit="step"))
 
     print("\n  every step is within the published tolerance of the reference; the caches grew")
     print(f"  from {blocks} to {steps[-1].blocks} blocks of {size.block_size} tokens\n")
     for line in (*report.timing_table(steps), "", *report.closeness_table(steps)):
         print(f"  {line}")
-
     program.title("What the indexer looked up in the last step")
     print("\n".join(report.lookup_table(session, steps[-1])))
-
-    draw(steps, size, text, options.output)
+    draw(steps, size, options.output)
     print(f"\n  picture   {options.output}")
-    print(f"  memory    {program.peak_memory()}")
 
 
 if __name__ == "__main__":

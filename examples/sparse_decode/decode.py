@@ -11,9 +11,8 @@ import torch
 from custom_pypto_plugin import Reference, SampleInput
 from torch import Tensor
 
-from benchmarks import fused_steps
 from benchmarks.eager import Baseline, FusedArguments
-from examples.errors import ExampleError
+from examples.program import ExampleError
 from examples.sparse_decode.session import Session
 
 RTOL = 0.03
@@ -80,9 +79,7 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
         eager_out, eager_seconds = _timed(eager, arguments)
         out, ours_seconds = _timed(fused, *arguments)
         rows = session.cache.read(slots)
-        # The fused op does not return its selection; its steps rewrite the rows in the caches.
-        _, selected = fused_steps.steps(arguments)
-
+        selected = _select(arguments)
         expected = reference.function(*arguments)
         expected_rows = session.cache.read(slots)
         session.cache.write(slots, *rows)
@@ -100,6 +97,25 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
             eager=Closeness.of(eager_out, expected),
             selected=selected[:, 0, 0],
         )
+
+
+def _select(a: FusedArguments) -> Tensor:
+    """Return the positions [B, 1, 1, K] that the fused op selects, by the ops of its steps.
+
+    They write the same rows into the caches.
+    """
+    ops = torch.ops.custom_pypto
+    rotation = (a.sin, a.cos, a.cache_index)
+    mla_weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
+    *_, query_latent = ops.npu_mla_prolog(a.x, *mla_weights, *rotation, a.kv_cache, a.kr_cache)
+    weights = (a.w_idx_qb, a.w_idx_k, a.w_idx_proj, a.in_gamma_k, a.in_beta_k)
+    query, factors = ops.npu_indexer_prolog(a.x, query_latent, *weights, *rotation, a.index_k_cache)
+    selected: Tensor = ops.npu_lightning_indexer_pto(
+        *(query, a.index_k_cache, factors),
+        actual_seq_lengths_key=a.act_seqs,
+        block_table=a.block_table,
+    )
+    return selected
 
 
 def _fastest_eager(

@@ -34,6 +34,5 @@ SMALL = Sizes(
     latent=256,
     index_heads=16,
     contexts=(768, 2304, 4097, 8191),
-    steps=16,
 )
 ALL = {"deepseek": DEEPSEEK, "small": SMALL}

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 
 from tqdm import tqdm
 
 from examples import program
-from examples.errors import ExampleError
+from examples.program import ExampleError
 
 CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
 
@@ -22,6 +21,7 @@ CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
     parser = program.make_parser("transformers_generate", __doc__, "transformers.png")
+    program.add_no_install(parser)
     parser.add_argument(
         "--contexts",
         nargs="+",
@@ -30,16 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="N",
         help=f"lengths of the prompt (default: {' '.join(map(str, CONTEXTS))})",
     )
-    parser.add_argument(
-        "--tokens",
-        type=program.positive,
-        default=16,
-        metavar="N",
-        help="how many to generate after each",
-    )
-    parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="of the weights and the prompt"
-    )
+    program.add_number(parser, "--tokens", 16, "how many to generate after each, at least 2")
+    program.add_seed(parser)
     return program.run(parser, arguments, _generate)
 
 
@@ -57,29 +49,18 @@ def _generate(options: argparse.Namespace) -> None:
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
     print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
-    start = time.perf_counter()
-    results = []
-    total = len(contexts) * len(IMPLEMENTATIONS) * tokens
-    with tqdm(total=total, unit="token", dynamic_ncols=True) as progress:
-        prompt = generation.make_prompt(contexts[-1], options.seed)
-        for made in generation.generate(model, prompt, contexts, tokens, progress.update):
-            results.append(made)
-            progress.set_description(f"{made.context:,}")
-            progress.set_postfix_str(f"{made.implementation} {made.seconds * 1e3:.1f} ms a token")
+    prompt = generation.make_prompt(contexts[-1], options.seed)
+    total = len(contexts) * len(IMPLEMENTATIONS)
+    made = list(tqdm(generation.generate(model, prompt, contexts, tokens), total=total))
 
-    print()
-    for line in report.table(results):
-        print(f"  {line}")
+    print("\n" + "\n".join(f"  {line}" for line in report.table(made)))
     if contexts[-1] > OWN_PROMPT:
         print(
             f"\n  prompts above {OWN_PROMPT:,} tokens are prefilled by custom_pypto for all three"
         )
-    report.draw(results, options.output)
+    report.draw(made, options.output)
     print(f"  picture   {options.output}")
-    print(f"  memory    {program.peak_memory()}; {time.perf_counter() - start:.0f} s")
-    wrong = [
-        f"{made.implementation} at {made.context:,}" for made in report.find_differing(results)
-    ]
+    wrong = [f"{each.implementation} at {each.context:,}" for each in report.find_differing(made)]
     if wrong:
         raise ExampleError(
             f"tokens differ from eager's ({', '.join(wrong)}). Scores that are nearly equal can do"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -69,26 +70,16 @@ class Generated:
     seconds: float
     """Median time from one token to the next."""
 
-    def differs_at(self, other: Generated) -> int | None:
-        """Return the number, from 1, of the first token that differs; None: all are equal."""
-        pairs = enumerate(zip(self.tokens, other.tokens, strict=True), start=1)
-        return next((number for number, (ours, theirs) in pairs if ours != theirs), None)
-
 
 class Clock(BaseStreamer):  # type: ignore[misc]
-    """Records the time of each token of `generate`."""
+    """Records when `generate` has the prompt, and each token."""
 
-    def __init__(self, on_token: Callable[[], object]) -> None:
-        self.times: list[float] = []
-        self._on_token = on_token
-        self._prompt_came = False
+    def __init__(self) -> None:
+        self._times: list[float] = []
 
     def put(self, _tokens: Tensor) -> None:
         """Receive the prompt, then one token at a time."""
-        if self._prompt_came:
-            self.times.append(time.perf_counter())
-            self._on_token()
-        self._prompt_came = True
+        self._times.append(time.perf_counter())
 
     def end(self) -> None:
         """Do nothing at the end of the stream."""
@@ -96,21 +87,18 @@ class Clock(BaseStreamer):  # type: ignore[misc]
     @property
     def seconds(self) -> float:
         """Median time from one token to the next."""
-        pairs = zip(self.times, self.times[1:], strict=False)
-        return median(end - begin for begin, end in pairs)
+        _, *times = self._times
+        return median(end - begin for begin, end in itertools.pairwise(times))
 
 
 @torch.inference_mode()
-def generate(
-    model: Any, prompt: Tensor, contexts: list[int], tokens: int, on_token: Callable[[], object]
-) -> Iterator[Generated]:
+def generate(model: Any, prompt: Tensor, contexts: list[int], tokens: int) -> Iterator[Generated]:
     """Yield what each implementation generates greedily after the first tokens of a prompt.
 
     Args:
         prompt: [1, T], at least as long as the longest context.
         contexts: how many tokens of it, in rising order.
         tokens: how many to generate, at least 2.
-        on_token: called after each.
     """
     long = DynamicCache(config=model.config)
     for context in contexts:
@@ -120,7 +108,7 @@ def generate(
         for implementation in IMPLEMENTATIONS:
             cache = copy.deepcopy(long) if prefilled_by_ours else DynamicCache(config=model.config)
             _prefill(model, implementation, prompt[:, : context - 1], cache)
-            clock = Clock(on_token)
+            clock = Clock()
             out = model.generate(
                 prompt[:, :context],
                 **{CACHE: cache},

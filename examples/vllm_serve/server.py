@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from examples.errors import ExampleError
+from examples.program import ExampleError
 
 _START_SECONDS = 600
 _POLL_SECONDS = 0.5

@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 from custom_pypto_plugin import Reference, SampleInput
-from custom_pypto_testing import Case
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.ops_under_test import Op
+from manifests import contract_of
 from torch import Tensor
 
 NAMESPACE = "custom_pypto_testing_ops"
@@ -55,17 +57,26 @@ def vector(size: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tens
     return torch.randn(size, generator=generator, dtype=torch.float64).to(dtype)
 
 
-def case(
-    op: Any,
-    *args: Any,
-    resized: tuple[Any, ...] | None = None,
-    reference: Callable[..., Any] | None = None,
-) -> Case:
-    """A case of `op` with the arguments `args`, at another size `resized`."""
-    sample = SampleInput(
-        args=args, name="sample", resized=None if resized is None else SampleInput(args=resized)
+def op_of(
+    overload: Any,
+    *samples: tuple[Any, ...] | SampleInput,
+    reference: Callable[..., Any] | Reference | None = None,
+    contract: str = "",
+) -> Op:
+    """An op with these samples, or samples with these arguments, which are called s0, s1, ..."""
+    made = tuple(
+        each if isinstance(each, SampleInput) else SampleInput(each, name=f"s{number}")
+        for number, each in enumerate(samples)
     )
-    return Case(op, sample, None if reference is None else Reference(reference))
+    if reference is not None and not isinstance(reference, Reference):
+        reference = Reference(reference)
+    return Op(overload, made, reference, contract_of(contract) if contract else None)
+
+
+def case(overload: Any, *args: Any, resized: tuple[Any, ...] | None = None, **others: Any) -> Case:
+    """A case of an op with the arguments `args`, at another size `resized`."""
+    other = None if resized is None else SampleInput(resized)
+    return op_of(overload, SampleInput(args, {}, "sample", other), **others).cases[0]
 
 
 def twice(x: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from typing import cast
 
 import pytest
 from custom_pypto_testing import Conformance, checks
-from custom_pypto_testing.drawing import NoCallError
-from custom_pypto_testing.subject import Op
+from custom_pypto_testing.ops_under_test import Op
+from custom_pypto_testing.sample_generator import NoCallError
 from faulty_ops import TWICE
 from manifests import contract_of
 
@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 from custom_pypto_plugin import Reference, SampleInput
-from custom_pypto_testing import Conformance, Subject
+from custom_pypto_testing import Conformance, Op
 
 library = torch.library.Library("custom_pypto_testing_ops", "DEF")
 library.define("twice(Tensor x) -> Tensor")
@@ -49,9 +49,9 @@ def reference(x: torch.Tensor) -> torch.Tensor:
 
 class TestTwice(Conformance):
     @classmethod
-    def subject(cls) -> Subject:
+    def ops(cls, device: str) -> list[Op]:
         overload = torch.ops.custom_pypto_testing_ops.twice.default
-        return Subject({"twice": overload}, {"twice": samples}, {"twice": Reference(reference)})
+        return [Op(overload, tuple(samples(device)), Reference(reference), device=device)]
 """
 
 PLUGIN = """
@@ -131,6 +131,7 @@ def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, 
         "test_exports_with_dynamic_sizes[twice-small]",
         "test_compiles_with_inductor[twice-small]",
         "test_writes_slices_with_inductor[twice-small]",
+        "test_works_on_streams_and_in_graphs_of_an_npu[no-npu]",
         "test_gradients[no-differentiable-op]",
         "test_second_gradients[no-differentiable-op]",
     }
@@ -209,7 +210,7 @@ def test_samples_are_made_on_the_chosen_device(tmp_path: Path) -> None:
 EMPTY = """
 import torch
 from custom_pypto_plugin import Reference, SampleInput
-from custom_pypto_testing import Conformance, Subject
+from custom_pypto_testing import Conformance, Op
 
 library = torch.library.Library("custom_pypto_testing_ops", "DEF")
 library.define("scalar(int x) -> int")
@@ -218,15 +219,14 @@ library.define("twice(Tensor x) -> Tensor")
 library.impl("twice", lambda x: x * 2, "CPU")
 library.impl("twice", lambda x: x * 2, "AutogradCPU")
 ops = torch.ops.custom_pypto_testing_ops
-OPS = {"scalar": ops.scalar.default, "twice": ops.twice.default}
 x = SampleInput((torch.ones(2),), name="s", resized=SampleInput((torch.ones(3),)))
-SAMPLES = {"scalar": lambda device: [SampleInput((2,), name="s")], "twice": lambda device: [x]}
+scalar = Op(ops.scalar.default, (SampleInput((2,), name="s"),), Reference(lambda x: x))
 
 
 class TestOps(Conformance):
     @classmethod
-    def subject(cls) -> Subject:
-        return Subject(OPS, SAMPLES, {"scalar": Reference(lambda x: x)})
+    def ops(cls, device: str) -> list[Op]:
+        return [scalar, Op(ops.twice.default, (x,))]
 """
 
 

@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto.core.api import compile_definition
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.queries import compile_definition
 from custom_pypto.core.tensor_memory import expect_memory
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
-from custom_pypto_testing import Case, checks
-from custom_pypto_testing.drawing import draw
-from custom_pypto_testing.subject import Op, Subject
+from custom_pypto_testing import checks
+from custom_pypto_testing.ops_under_test import Op
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
 from manifests import contract_of
@@ -87,7 +87,7 @@ def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None)
         kernel or (add_to if returns_nothing else plus),
         fake=fake or (fake_of(contract) if contract.outputs is not None else plus),
     ) as overload:
-        yield Op(contract.name, overload, Reference(reference), (), contract=contract)
+        yield Op(overload, reference=Reference(reference), contract=contract)
 
 
 def expect_found(
@@ -297,10 +297,7 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)
     with registered(lazy.op.schema.text, kernel, fake=fake_kernel(lazy)) as overload:
-        subject = Subject(
-            {"scale": overload}, {}, {"scale": Reference(definition)}, {"scale": lazy.op}
-        )
-        [op] = subject.ops_on("cpu")
+        op = Op(overload, reference=Reference(definition), contract=lazy.op)
         assert op.cases
         checks.check_drawn(op)
         check_refusals(op)
@@ -394,9 +391,8 @@ def test_use_of_memory_that_an_op_cannot_use_is_found(
 ) -> None:
     with op_of(ADD_TO, kernel, fake or (lambda x, y, k=1: None)) as op:
         given = {"x": torch.ones(3, 2), "y": torch.ones(2)}
-        case = Case(op.overload, SampleInput((), given, name="one"), op.reference)
         with pytest.raises(AssertionError, match=message):
-            checks.check_memory(replace(op, cases=(case,)))
+            checks.check_memory(replace(op, samples=(SampleInput((), given),)))
 
 
 RULE = 'rules = [{ argument = "k", check = "k >= 1" }]'

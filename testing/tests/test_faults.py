@@ -1,18 +1,25 @@
-"""Each check of the conformance suite finds the fault that it is for."""
+"""Each check of the conformance suite finds the fault that it is for, and passes right ops."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import cProfile
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import Any
 
 import pytest
 import torch
-from custom_pypto_testing import Case, checks
+from custom_pypto_plugin import Reference, SampleInput
+from custom_pypto_testing import checks
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.thread_activity import run_watched
 from faulty_ops import (
     ACCUMULATE,
+    NAMESPACE,
     PAIR,
     PLUS,
     TWICE,
@@ -20,6 +27,7 @@ from faulty_ops import (
     case,
     expect_one_device,
     like,
+    op_of,
     registered,
     setup_context,
     touching,
@@ -27,7 +35,6 @@ from faulty_ops import (
     vector,
     warning_fake,
 )
-from manifests import contract_of
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -37,20 +44,22 @@ LARGER = (vector(9),)
 
 @dataclass(frozen=True)
 class Fault:
-    """An op with a fault, a call, and how a check reports the fault."""
+    """An op, a call, and how a check reports the fault; without a message the op is right."""
 
     check: Callable[..., None]
     message: str
     kernel: Callable[..., Any] = twice
     fake: Callable[..., Any] | None = like
     schema: str = TWICE
-    args: tuple[Tensor, ...] = (X,)
-    resized: tuple[Tensor, ...] | None = None
-    reference: Callable[..., Any] | None = None
+    args: tuple[Any, ...] = (X,)
+    resized: tuple[Any, ...] | None = None
+    reference: Callable[..., Any] | Reference | None = None
     backward: Callable[..., Any] | None = None
     setup_context: Callable[..., Any] | None = None
     error: type[Exception] = AssertionError
     contract: str = ""
+    samples: tuple[SampleInput, ...] | None = None
+    """The samples of the op, where a check looks at them; else one of `args` and `resized`."""
 
 
 def add_two(x: Tensor, total: Tensor) -> None:
@@ -75,6 +84,10 @@ def write_beside(x: Tensor) -> Tensor:
 def bump_version(x: Tensor) -> Tensor:
     torch.autograd.graph.increment_version(x)
     return x * 2
+
+
+def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
+    raise AssertionError(f"{sample.name} is judged by its author")
 
 
 def pair_of_one(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -133,6 +146,26 @@ def backward_by_numpy(ctx: Any, grad: Tensor) -> Tensor:
     return torch.from_numpy(grad.numpy() * 2)
 
 
+def argsort(x: Tensor) -> tuple[Tensor, Tensor]:
+    return x.argsort(), x * 2
+
+
+def fake_of_argsort(x: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)
+
+
+def context_of_argsort(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.mark_non_differentiable(output[0])
+
+
+def square(x: Tensor) -> Tensor:
+    return x.contiguous() ** 2
+
+
+def backward_of_square_once(ctx: Any, grad: Tensor) -> Tensor:
+    return grad * 2 * ctx.saved_tensors[0].detach()
+
+
 def give_other_results_each_time() -> Callable[[Tensor], Tensor]:
     factor = count(2)
     return lambda x: x * next(factor)
@@ -158,6 +191,68 @@ DEVICES = partial(Fault, checks.check_devices, args=(X, Y))
 OPERATOR = partial(Fault, checks.check_operator)
 SYMBOLIC = partial(Fault, checks.check_symbolic_fake, resized=LARGER)
 COMPILED = partial(Fault, partial(checks.check_compiled, backend="aot_eager"))
+SQUARE = partial(
+    Fault, kernel=square, backward=backward_of_square_once, setup_context=setup_context
+)
+ARGSORT = partial(
+    OPERATOR,
+    kernel=argsort,
+    fake=fake_of_argsort,
+    schema=PAIR,
+    setup_context=context_of_argsort,
+)
+
+
+def of_op(check: Callable[..., None]) -> Callable[[Case], None]:
+    return lambda case: check(case.op)
+
+
+def on_this_thread(x: Tensor) -> Tensor:
+    return torch.from_numpy(x.numpy() * 2)
+
+
+def leave_out_a_row_of_the_second_thread(x: Tensor) -> Tensor:
+    """The second thread, which has work behind the grain only, begins one row too late."""
+    rows, threads = len(x), torch.get_num_threads()
+    y = on_this_thread(x)
+    if rows > GRAIN and threads > 1:
+        y[-(-rows // threads)] = 0
+    return y
+
+
+def leave_out_the_row_behind_the_grain(x: Tensor) -> Tensor:
+    y = on_this_thread(x)
+    y[GRAIN : GRAIN + 1] = 0
+    return y
+
+
+def use_threads_for_much(x: Tensor) -> Tensor:
+    return x * 2 if x.numel() > 2**20 else on_this_thread(x)
+
+
+def check_large_calls(case: Case) -> None:
+    """What the check notes is a fault here."""
+    notes: list[str] = []
+    checks.check_large_calls(case.op, notes.append)
+    assert not notes, notes[0]
+
+
+GRAIN = 1024
+LARGE = partial(
+    Fault,
+    check_large_calls,
+    fake=torch.empty_like,
+    reference=lambda x: x * 2,
+    args=(torch.ones(2, 3),),
+    contract="""
+[twice]
+schema = "twice(Tensor x) -> Tensor"
+tensors.x = { shape = "rows N", dtype = "float32" }
+outputs.y = { like = "x" }
+""",
+)
+NEEDED = partial(Fault, of_op(checks.check_has_samples))
+FLOAT32 = SampleInput((X.float(),), resized=SampleInput((vector(9).float(),)))
 ALIAS = partial(Fault, checks.check_aliasing, "output shares memory with argument 'x'")
 
 WRONG_FAKES = {
@@ -356,33 +451,266 @@ FAULTS = {
         r"(?s)the gradients with respect to x are wrong: Jacobian",
         backward=lambda ctx, grad: grad * 3,
     ),
-    "wrong second gradient": Fault(
-        checks.check_second_gradients,
-        "the second-order gradients with respect to x",
-        lambda x: x.contiguous() ** 2,
-        backward=lambda ctx, grad: grad * 2 * ctx.saved_tensors[0].detach(),
-        setup_context=setup_context,
+    "wrong second gradient": SQUARE(
+        checks.check_second_gradients, "the second-order gradients with respect to x"
+    ),
+    "right first gradient where the second is wrong": SQUARE(checks.check_gradients, ""),
+    "comparison of the author": Fault(
+        checks.check_values, "sample is judged by its author", reference=Reference(twice, compare)
+    ),
+    "comparison of mutated arguments of the author": Fault(
+        checks.check_mutated,
+        "sample is judged by its author",
+        accumulate,
+        schema=ACCUMULATE,
+        args=(X, Y),
+        reference=Reference(accumulate, compare_mutated=compare),
+    ),
+    "gradient of a second result that cannot be traced": ARGSORT(
+        r"(?s)that require grad.*aot_dispatch_dynamic",
+        backward=lambda ctx, _, grad: torch.from_numpy(grad.numpy() * 2),
+    ),
+    "right gradient of a second result": ARGSORT("", backward=lambda ctx, _, grad: grad * 2),
+    "refusal of strides of which no contract speaks": STRIDES("", refuse_gaps),
+    "result on meta": DEVICES("", add, lambda x, y: like(x).to("meta"), PLUS),
+    "right results of several threads": LARGE("", lambda x: x * 2),
+    "right results of several threads for a sample": LARGE(
+        "", use_threads_for_much, args=(torch.ones(2, 2**20),)
+    ),
+    "no call that is split among threads": LARGE(
+        "threads: no call was split among threads, neither a sample nor one of 2", on_this_thread
+    ),
+    "fault of the second thread": LARGE(
+        r"x=float32\[\d+, \d+\]: .* differ with two threads from one",
+        leave_out_a_row_of_the_second_thread,
+    ),
+    "fault behind a grain": LARGE(
+        r"called with x=float32\[\d+, \d+\]: output: .* are wrong",
+        leave_out_the_row_behind_the_grain,
+    ),
+    "no reference": Fault(
+        of_op(checks.check_has_reference),
+        r"twice has no reference: .* custom_pypto_references\(\)",
+    ),
+    "reference": Fault(of_op(checks.check_has_reference), "", reference=twice),
+    "no samples": NEEDED(r"twice has no samples: .* custom_pypto_samples\(\)", samples=()),
+    "no second size": NEEDED(r"no sample at two sizes: .*resized=SampleInput\("),
+    "no tensors": NEEDED(
+        "", lambda x: x, lambda x: x, "answer(int x) -> int", samples=(SampleInput((6,)),)
+    ),
+    "no float64 sample of a differentiable op": NEEDED(
+        "differentiable but has no float64 sample: let its pos",
+        backward=lambda ctx, grad: grad * 2,
+        samples=(FLOAT32,),
+    ),
+    "two samples of one name": NEEDED(
+        "twice: two samples are named 'small'; rename one",
+        samples=(SampleInput((X,), name="small"),) * 2,
     ),
 }
 
 
-def case_of(fault: Fault, op: Any) -> Case:
-    made = case(op, *fault.args, resized=fault.resized, reference=fault.reference)
-    return replace(made, contract=contract_of(fault.contract)) if fault.contract else made
+def case_of(fault: Fault, overload: Any) -> Case:
+    made = case(
+        overload,
+        *fault.args,
+        resized=fault.resized,
+        reference=fault.reference,
+        contract=fault.contract,
+    )
+    if fault.samples is None:
+        return made
+    return Case(op_of(overload, *fault.samples, reference=fault.reference), made.sample)
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_fault_is_found(fault: Fault) -> None:
+def test_fault_is_found_and_what_is_right_is_not(fault: Fault) -> None:
     threads = torch.get_num_threads()
-    with (
-        registered(
-            fault.schema,
-            fault.kernel,
-            fake=fault.fake,
-            backward=fault.backward,
-            setup_context=fault.setup_context,
-        ) as op,
-        pytest.raises(fault.error, match=fault.message),
-    ):
-        fault.check(case_of(fault, op))
+    with registered(
+        fault.schema,
+        fault.kernel,
+        fake=fault.fake,
+        backward=fault.backward,
+        setup_context=fault.setup_context,
+    ) as op:
+        made = case_of(fault, op)
+        if fault.message:
+            with pytest.raises(fault.error, match=fault.message):
+                fault.check(made)
+        else:
+            fault.check(made)
     assert torch.get_num_threads() == threads
+
+
+@pytest.fixture
+def right_twice() -> Iterator[Case]:
+    with registered(TWICE, twice, fake=like, backward=lambda ctx, grad: grad * 2) as op:
+        yield case(op, X, resized=LARGER, reference=lambda x: x * 2)
+
+
+@pytest.fixture
+def right_accumulate() -> Iterator[Case]:
+    resized = (vector(9), vector(9, seed=1))
+    with registered(ACCUMULATE, accumulate, fake=expect_one_device) as op:
+        yield case(op, X, Y, resized=resized, reference=accumulate)
+
+
+@pytest.fixture
+def right_op_of_lists() -> Iterator[Case]:
+    """Lists, keyword-only and missing tensors, an int, and an overload."""
+
+    def kernel(
+        parts: list[Tensor], count: int, *, offset: Tensor | None, other: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        assert offset is not None
+        assert other is None
+        return parts[0] * count + parts[1] + offset, [parts[1] + 0]
+
+    def fake(
+        parts: list[Tensor], count: int, *, offset: Tensor | None, other: Tensor | None = None
+    ) -> tuple[Tensor, list[Tensor]]:
+        assert offset is not None
+        expect_one_device(*parts, offset)
+        return like(parts[0]), [like(parts[1])]
+
+    def sample(size: int, resized: SampleInput | None = None) -> SampleInput:
+        parts = [vector(size), vector(size, seed=1)]
+        return SampleInput((parts, 3), {"offset": vector(size, seed=2)}, "sample", resized)
+
+    schema = (
+        "mix.lists(Tensor[] parts, int count, *, Tensor? offset, Tensor? other=None)"
+        " -> (Tensor, Tensor[])"
+    )
+    with registered(schema, kernel, fake=fake) as op:
+        yield op_of(op, sample(6, sample(9)), reference=kernel).cases[0]
+
+
+CHECKS_OF_ANY_OP = [
+    checks.check_values,
+    checks.check_mutated,
+    checks.check_unchanged,
+    checks.check_versions,
+    checks.check_aliasing,
+    checks.check_operator,
+    checks.check_fake,
+    checks.check_symbolic_fake,
+    partial(checks.check_compiled, backend="aot_eager"),
+    partial(checks.check_compiled, backend="inductor"),
+    checks.check_exported,
+    checks.check_threads,
+    checks.check_strides,
+    checks.check_devices,
+    checks.check_repeats,
+]
+
+
+@pytest.mark.parametrize("op", ["right_twice", "right_accumulate", "right_op_of_lists"])
+@pytest.mark.parametrize("check", CHECKS_OF_ANY_OP)
+def test_right_op_passes(check: Any, op: str, request: pytest.FixtureRequest) -> None:
+    check(request.getfixturevalue(op))
+
+
+def test_op_with_an_overload_is_named_with_it_and_a_sample_by_its_number(
+    right_op_of_lists: Case,
+) -> None:
+    assert right_op_of_lists.id == "mix.lists-sample"
+    unnamed = op_of(right_op_of_lists.op.overload, SampleInput(()), SampleInput(()))
+    assert [each.id for each in unnamed.cases] == ["mix.lists-0", "mix.lists-1"]
+
+
+def test_floats_make_another_graph_at_special_values_only() -> None:
+    with registered("scaled(Tensor x, float by) -> Tensor", lambda x, by: x * by) as op:
+        numbers = (2.0, 3.5, -1.0, -7.0, 0.0, 1.0, float("inf"))
+        keys = [case(op, X, number).graph_key for number in numbers]
+    assert keys[0] == keys[1]
+    assert keys[2] == keys[3]
+    assert len(set(keys)) == 5
+
+
+def test_right_gradients_pass(right_twice: Case) -> None:
+    checks.check_gradients(right_twice)
+    checks.check_second_gradients(right_twice)
+
+
+class Turned(torch.autograd.Function):
+    """The derivative of `turned`; its table has none."""
+
+    @staticmethod
+    def forward(ctx: Any, op: Any, x: Tensor, table: Tensor) -> Tensor:
+        assert not table.requires_grad
+        ctx.table = table
+        with torch._C._AutoDispatchBelowAutograd():
+            result: Tensor = op(x, table=table)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return None, grad * ctx.table, None
+
+
+def test_keyword_only_tensors_get_no_gradient_and_may_have_another_dtype() -> None:
+    schema = "turned(Tensor x, *, Tensor table) -> Tensor"
+    with registered(schema, lambda x, *, table: x * table) as op:
+        library = torch.library.Library(NAMESPACE, "IMPL")
+        library.impl("turned", lambda x, *, table: Turned.apply(op, x, table), "AutogradCPU")
+        sample = SampleInput((X,), {"table": vector(6, seed=1, dtype=torch.float32)}, "s")
+        [made] = op_of(op, sample).cases
+        assert made.is_float64
+        checks.check_gradients(made)
+        checks.check_second_gradients(made)
+        library._destroy()
+
+
+def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(
+    right_twice: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As torch 2.15 does."""
+    opcheck, touch = torch.library.opcheck, touching("torch.testing._internal.optests")
+
+    def touching_opcheck(*args: Any, **kwargs: Any) -> Any:
+        touch()
+        return opcheck(*args, **kwargs)
+
+    monkeypatch.setattr(torch.library, "opcheck", touching_opcheck)
+    checks.check_operator(right_twice)
+
+
+def test_check_leaves_the_sample_as_it_was(right_accumulate: Case) -> None:
+    before = right_accumulate.args[1].clone()
+    checks.check_mutated(right_accumulate)
+    assert right_accumulate.args[1].equal(before)
+
+
+def test_a_slow_reference_is_stopped_under_a_profiler_too() -> None:
+    def reference(x: Tensor) -> Tensor:
+        while len(x) > 100:
+            x.sum()
+        return x * 2
+
+    fault = LARGE("the results are not compared with the reference, which takes more", twice)
+    profile = cProfile.Profile()
+    with registered(TWICE, lambda x: x * 2, fake=torch.empty_like) as op:
+        made = case(op, *fault.args, reference=reference, contract=fault.contract)
+        profile.enable()
+        with pytest.raises(AssertionError, match=fault.message):
+            check_large_calls(made)
+        assert sys.getprofile() is profile
+        profile.disable()
+
+
+def test_only_threads_that_work_meanwhile_are_seen() -> None:
+    wake, woken, end = threading.Event(), threading.Event(), threading.Event()
+
+    def sleep() -> None:
+        wake.wait()
+        woken.set()
+        end.wait()
+
+    sleeper = threading.Thread(target=sleep)
+    sleeper.start()
+    _, while_idle = run_watched(lambda: None)
+    _, while_woken = run_watched(lambda: [each() for each in (wake.set, woken.wait)])
+    end.set()
+    sleeper.join()
+    assert sleeper.native_id not in while_idle
+    assert sleeper.native_id in while_woken

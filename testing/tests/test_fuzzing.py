@@ -18,11 +18,11 @@ import torch
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_testing import checks
+from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, Change, HostileCall, hostile_call
+from custom_pypto_testing.fuzz_oracle import REASONS, Disagreement, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
-from custom_pypto_testing.hostile import _CHANGES, HUGE, Change, HostileCall, hostile_call
-from custom_pypto_testing.judging import REASONS, Disagreement, Outcome
-from custom_pypto_testing.pasted import as_python
-from custom_pypto_testing.subject import Op
+from custom_pypto_testing.ops_under_test import Op
+from custom_pypto_testing.repro_code import as_python
 from faulty_ops import registered
 from manifests import contract_of
 from torch import Tensor
@@ -81,7 +81,7 @@ def fuzzed(
 ) -> tuple[Tally, str]:
     """What the fuzzer finds, and its report."""
     with registered(contract.schema.text, kernel, fake=fake) as overload:
-        op = Op(contract.name, overload, None, (), contract=contract)
+        op = Op(overload, contract=contract)
         tally = fuzz(op, series, time_limit)
         return tally, report(op, tally)
 
@@ -94,7 +94,7 @@ def is_rare(k: object) -> bool:
 def test_right_op_passes_and_its_calls_are_counted() -> None:
     rows: dict[str, Any] = {}
     with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
-        op = Op("plus", overload, None, (), contract=contract_of_plus)
+        op = Op(overload, contract=contract_of_plus)
         checks.check_fuzzed(op, FEW, rows.__setitem__)
     row = rows["fuzzed"]
     assert (row["op"], row["calls"], row["disagreements"]) == ("plus", FEW.calls, 0)
@@ -262,14 +262,15 @@ def test_page_lists_the_reasons() -> None:
 
 def calls(count: int, seed: int = 0) -> list[Any]:
     with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
-        return [hostile_call(overload, contract_of_plus, seed, each) for each in range(count)]
+        op = Op(overload, contract=contract_of_plus)
+        return [hostile_call(op, seed, each) for each in range(count)]
 
 
 def test_every_change_and_size_is_drawn() -> None:
     drawn = calls(3000)
     kinds = {change.split(" of ")[0] for each in drawn for change in each.changes}
     assert kinds == {
-        *("valid", "drafted", "huge", "scalar", "presence", "dtype", "transposed", "strided"),
+        *("valid", "any", "huge", "scalar", "presence", "dtype", "transposed", "strided"),
         *("sliced", "expanded", "resized", "empty", "ndim", "conjugate", "negative", "inference"),
         *("gradient", "device", "shared", "values"),
     }
@@ -369,7 +370,7 @@ def test_series_is_read() -> None:
 
 SUITE = """\
 import custom_pypto_testing
-from custom_pypto_testing.subject import Op, Subject
+from custom_pypto_testing import Op
 from test_fuzzing import contract_of_plus, plus
 from faulty_ops import registered
 
@@ -378,8 +379,8 @@ overload = context.__enter__()
 
 class TestPlus(custom_pypto_testing.Conformance):
     @classmethod
-    def subject(cls):
-        return Subject({"plus": overload}, {}, {}, {"plus": contract_of_plus})
+    def ops(cls, device):
+        return [Op(overload, contract=contract_of_plus)]
 """
 
 

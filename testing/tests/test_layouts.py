@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 import torch
-from custom_pypto.core.contracts.arguments import bind
-from custom_pypto_testing.drawing import draw
+from custom_pypto.core.contracts.arguments import bind_arguments
 from custom_pypto_testing.drawn_samples import as_sample, drawn_samples
 from custom_pypto_testing.layouts import layouts_of
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
 from manifests import contract_of
 
@@ -105,6 +105,8 @@ def test_samples_for_npus_keep_the_limits_of_their_kernels() -> None:
     limit = '{ argument = "k", check = "k >= 3", message = "must be 3 or more" }'
     contract = contract_of(op_with("any", f"npu.limits = [{limit}]"))
     samples = {each.name: each for each in drawn_samples(contract, "npu")}
-    assert all(bind(contract, each.args, each.kwargs)["k"] >= 3 for each in samples.values())
+    assert all(
+        bind_arguments(contract, each.args, each.kwargs)["k"] >= 3 for each in samples.values()
+    )
     assert samples["drawn-0"].resized is not None
     assert "drawn-float64" not in samples

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto.core.api import compile_definition
 from custom_pypto.core.contracts.cost import evaluate_cost
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import PluginError
-from custom_pypto.core.queries import compile_definition
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.contract_data import read_contract
-from custom_pypto_testing.drawing import draw
+from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
 from manifests import contract_of
 from torch._subclasses.fake_tensor import FakeTensorMode

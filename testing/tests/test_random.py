@@ -13,8 +13,9 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.python_kernels import PythonKernels
 from custom_pypto_contract import manifest
 from custom_pypto_plugin import Reference, SampleInput
-from custom_pypto_testing import Case, checks
-from faulty_ops import TWICE, like, registered
+from custom_pypto_testing import checks
+from custom_pypto_testing.case import Case
+from faulty_ops import TWICE, case, like, registered
 from manifests import contract_of
 from torch import Tensor
 
@@ -51,9 +52,7 @@ COMPARED = Reference(reference, compare)
 
 
 def case_of(op: Any, judge: Reference | None = COMPARED) -> Case:
-    return Case(
-        op, SampleInput((ROWS,), name="s", resized=SampleInput((torch.ones(48, 20),))), judge
-    )
+    return case(op, ROWS, resized=(torch.ones(48, 20),), reference=judge)
 
 
 @pytest.fixture(params=[half, half_of_its_own])

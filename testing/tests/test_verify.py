@@ -14,9 +14,9 @@ from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import privacy
-from custom_pypto_testing.verification.checks import OF_OPS, checks_on
+from custom_pypto_testing.verification.processes import RUNS
+from custom_pypto_testing.verification.report import FASTER
 
-OP = {"name": "my_op", "dispatch_keys": ["CPU", "PrivateUse1"]}
 PLUGIN = {
     "name": "mine",
     "version": "1.0",
@@ -24,33 +24,32 @@ PLUGIN = {
     "status": "loaded",
     "reason": "",
     "library_sha256": "5a" * 32,
-    "ops": [OP, {**OP, "name": "other_op"}],
 }
 FOUND = {"plugins": [PLUGIN], "ops": {"mine": ["my_op", "other_op"]}, "unknown": ""}
-GOOD = Outcome(value={"text": "3 calls", "problem": "", "numbers": {"calls": 3}, "applies": True})
-WRONG = Outcome(value={"text": "", "problem": "output: wrong", "numbers": {}, "applies": True})
-CRASH = Outcome(
-    failure="crashed with SIGSEGV\nits output ended with:\nlast words", progress="drawn-0: my_op()"
-)
+WRONG = "output: wrong"
+CRASH = Outcome(failure="crashed with SIGSEGV\nits output ended with:\nlast words")
 HANG = Outcome(failure="did not end within 300 s", timed_out=True)
-
-Key = tuple[str, ...]
+CHECKS = [check for run in RUNS["npu"] for check in run.checks]
 
 
 class Children:
-    """Stands in for the processes: they end as `ends` says, by check and op; else well."""
+    """Stands in for the processes: each check of an op ends as `ends` says, or passes.
+
+    A text is what is wrong, an outcome the end of the process.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Replace them."""
-        self.ends: dict[Key, Outcome | BaseException] = {}
+        self.ends: dict[tuple[str, str], str | Outcome | BaseException] = {}
         self.npus = Outcome(value={"name": "Ascend910B1"})
         self.found: dict[str, Any] = FOUND
-        self.calls: list[tuple[Key, dict[str, str]]] = []
-        monkeypatch.setattr(subprocess_call, "call", self._call)
+        self.lacking = "nothing"
+        self.calls: list[tuple[list[str], str, dict[str, str]]] = []
+        monkeypatch.setattr(subprocess_call, "call", self.call)
         healthy = {"torch": [Check("torch", "2.13.0")]}
         monkeypatch.setattr(verify, "examine", lambda limit: healthy)
 
-    def _call(
+    def call(
         self,
         function: Callable[..., object],
         *given: Any,
@@ -61,12 +60,24 @@ class Children:
             return self.npus
         if function.__name__ == "find":
             return Outcome(value=self.found)
-        key = (given[0], given[2]) if function.__name__ == "check_op" else (given[0],)
-        self.calls.append((key, environment or {}))
-        end = self.ends.get(key, GOOD)
-        if isinstance(end, BaseException):
-            raise end
-        return end
+        checks, op, *_ = given
+        self.calls.append((checks, op, environment or {}))
+        done: list[dict[str, Any]] = []
+        for check in checks:
+            end = self.ends.get((check, op), "")
+            if isinstance(end, BaseException):
+                raise end
+            if isinstance(end, Outcome):
+                progress = {"done": done, "call": f"drawn-0: {op}()"}
+                return Outcome(failure=end.failure, progress=progress)
+            verdict = "does not apply" if self.lacking in checks else "passed"
+            verdict = "failed" if end else verdict
+            done.append(
+                {"check": check, "verdict": verdict, "text": end or "3 calls", "seconds": 0}
+            )
+            if end:
+                break
+        return Outcome(value=done)
 
 
 @pytest.fixture
@@ -92,14 +103,15 @@ def data(report: str) -> Any:
     return json.loads(report.partition("```json\n")[2].partition("\n```")[0])
 
 
-def verdicts(report: str, op: str) -> dict[str, str]:
-    return {e["check"]: e["verdict"] for e in data(report)["checks"] if e["subject"] == op}
+def verdicts(report: str, op: str, setting: str = "") -> dict[str, str]:
+    found = [e for e in data(report)["checks"] if e["subject"] == op and setting in e["setting"]]
+    return {each["check"]: each["verdict"] for each in found}
 
 
 def test_all_passed_is_status_0_and_says_what_it_ran_on(run):
     report = run()
     assert "Device npu; began " in report
-    assert ". 29 passed.\n" in report
+    assert f". {2 + 2 * len(CHECKS)} passed.\n" in report
     assert "    name  Ascend910B1\n" in report
     assert f"    mine  1.0  acme-mine  loaded  {'5a' * 32}\n" in report
     assert "    torch\n      torch  2.13.0\n" in report
@@ -115,113 +127,121 @@ def test_all_passed_is_status_0_and_says_what_it_ran_on(run):
         (WRONG, "output: wrong"),
     ],
 )
-def test_a_check_that_ends_badly_is_a_line_and_the_other_op_goes_on(run, children, end, words):
-    children.ends["results", "my_op"] = end
+def test_a_check_that_ends_badly_is_a_line_and_the_others_go_on(run, children, end, words):
+    children.ends["capture", "my_op"] = end
     report = run(status=1)
-    assert f"## my_op: results: failed\n\n    {words}\n" in report
-    assert words.partition("\n")[0] in report.partition("\n## ")[0] + report.partition("| my_op")[2]
-    assert verdicts(report, "my_op") == {
-        check.name: "passed"
-        if check.name in ("kernels", "launch")
-        else "failed"
-        if check.name == "results"
-        else "not run"
-        for check in OF_OPS
-    }
+    queue = "TASK_QUEUE_ENABLE=1"
+    assert f"## my_op: {queue}: capture: failed\n\n    {words}\n" in report
+    assert f"| my_op | {queue} | capture | failed | 0.0 | {words.partition(chr(10))[0]} |" in report
+    of_op = verdicts(report, "my_op")
+    assert {name for name in of_op if of_op[name] == "failed"} == {"capture"}
+    assert list(of_op) == list(dict.fromkeys(CHECKS))
+    assert set(verdicts(report, "other_op").values()) == {"passed"}
+    [first, second, *_] = [checks for checks, op, _ in children.calls if op == "my_op"][1:]
+    assert second == first[first.index("capture") + 1 :]
+
+
+@pytest.mark.parametrize("check", ["launch", "results"])
+def test_nothing_more_is_run_of_an_op_whose_calls_are_wrong(run, children, check):
+    children.ends[check, "my_op"] = CRASH
+    report = run(status=1)
+    assert "    the last call was drawn-0: my_op()\n" in report
+    left = CHECKS[CHECKS.index(check) + 1 :]
+    of_op = [each for each in data(report)["checks"] if each["subject"] == "my_op"]
+    assert [each["verdict"] for each in of_op].count("not run") == len(left)
+    assert f"| timing | not run | 0.0 | not run: the check '{check}' failed |" in report
     assert set(verdicts(report, "other_op").values()) == {"passed"}
 
 
-def test_a_failure_names_the_call_that_was_being_made(run, children):
-    children.ends["launch", "my_op"] = CRASH
-    assert "    the last call was drawn-0: my_op()\n" in run(status=1)
-
-
-def test_what_is_not_run_says_which_check_it_needs(run, children):
-    children.ends["launch", "my_op"] = CRASH
-    report = run(status=1)
-    assert "| my_op | results | not run | 0.0 | not run: the check 'launch' failed |" in report
-    assert "| my_op | graph | not run | 0.0 | not run: the check 'results' was" in report
-
-
-FASTER = {
-    "allocation": "CUSTOM_PYPTO_NPU_ALLOCATION",
-    "executor cache": "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE",
-}
-
-
-def test_what_is_unconfirmed_is_off_but_in_its_own_check(run, children):
+def test_each_switch_is_off_but_in_its_own_runs_of_repeats_queue_streams_and_graphs(run, children):
     run()
-    for (check, *_), variables in children.calls:
-        on = {name for name, value in variables.items() if value == "1" and name in FASTER.values()}
-        assert on == ({FASTER[check]} if check in FASTER else set())
+    found: dict[str, set[tuple[str, str]]] = {}
+    for checks, op, variables in children.calls:
+        on = [name for name in FASTER if variables[name] == "1"]
+        assert len(on) < 2
+        for name in on if op == "my_op" else ():
+            queue = variables["TASK_QUEUE_ENABLE"]
+            found.setdefault(name, set()).update((queue, check) for check in checks)
+    queued = {(queue, check) for queue in "12" for check in ("repeats", "streams")}
+    graphs = {("1", each) for each in ("capture", "npugraph_ex", "graph", "symbolic_graph")}
+    assert found == dict.fromkeys(FASTER, queued | graphs)
 
 
-@pytest.mark.parametrize("check", FASTER)
-def test_the_report_says_what_to_set(run, children, check):
-    children.ends[check, "other_op"] = WRONG
+@pytest.mark.parametrize("switch", FASTER)
+def test_the_report_says_what_to_set(run, children, monkeypatch, switch):
+    call = children.call
+
+    def fail(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
+        is_on = (options.get("environment") or {}).get(switch) == "1"
+        children.ends["repeats", "other_op"] = WRONG if is_on else ""
+        return call(function, *given, **options)
+
+    monkeypatch.setattr(subprocess_call, "call", fail)
     report = run(status=1)
-    [other] = FASTER.keys() - {check}
+    [other] = {*FASTER} - {switch}
     advice = "=1, for faster launches:"
-    assert f"{FASTER[check]}{advice} an op failed; do not set it here.\n" in report
-    assert f"{FASTER[other]}{advice} of the ops below none failed.\n" in report
+    assert f"{switch}{advice} an op failed; do not set it here.\n" in report
+    assert f"{other}{advice} of the ops below none failed.\n" in report
 
 
 def test_an_op_that_was_not_checked_is_no_fault_of_the_faster_way(run, children):
-    children.ends["repeats", "other_op"] = WRONG
+    children.ends["results", "other_op"] = WRONG
     assert run(status=1).count("=1, for faster launches: of the ops below some op was not") == 2
 
 
 def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, monkeypatch):
     children.ends["launch", "my_op"] = CRASH
-    call = children._call
+    call = children.call
 
     def break_device(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
-        if given[:1] == ("launch",):
-            children.ends["add",] = WRONG
+        if given[:1] == (["launch"],):
+            children.ends["add", ""] = WRONG
         return call(function, *given, **options)
 
     monkeypatch.setattr(subprocess_call, "call", break_device)
     report = run(status=1)
-    assert verdicts(report, "other_op")["launch"] == "not run"
+    assert set(verdicts(report, "other_op").values()) == {"not run"}
     since = "torch's own add fails since 'launch' of my_op"
-    assert f"| other_op | launch | not run | 0.0 | not run: {since} |" in report
+    assert (
+        f"| other_op | TASK_QUEUE_ENABLE=0 | launch | not run | 0.0 | not run: {since} |" in report
+    )
     assert f"    {since}: output: wrong\n" in report
 
 
 def test_no_op_is_called_where_torch_s_own_add_fails(run, children):
-    children.ends["add",] = CRASH
+    children.ends["add", ""] = CRASH
     report = run(status=1)
     assert set(verdicts(report, "my_op").values()) == {"not run"}
     assert "not run: the machine's check 'add' failed" in report
+    assert {op for _, op, _ in children.calls} == {""}
 
 
 def test_versions_that_do_not_fit_one_another_do_not_keep_ops_from_being_checked(run, children):
-    children.ends["versions",] = WRONG
+    children.ends["versions", ""] = WRONG
     report = run(status=1)
+    assert verdicts(report, "machine") == {"add": "passed", "versions": "failed"}
     assert set(verdicts(report, "my_op").values()) == {"passed"}
 
 
-def test_what_an_op_does_not_have_is_no_failure(run, children):
-    lacking = {"text": "no graph line", "problem": "", "numbers": {}, "applies": False}
-    children.ends["graph", "my_op"] = Outcome(value=lacking)
+def test_what_an_op_does_not_have_is_no_failure_and_not_looked_for_again(run, children):
+    children.lacking = "results"
     report = run()
-    assert verdicts(report, "my_op")["graph"] == "does not apply"
-    assert verdicts(report, "my_op")["symbolic graph"] == "does not apply"
+    assert verdicts(report, "my_op", "=1") == dict.fromkeys(CHECKS[1:], "does not apply")
+    assert [checks for checks, op, _ in children.calls if op == "my_op"][2:] == []
 
 
 def test_a_plugin_that_does_not_load_is_a_failure_and_stays_out_of_the_checks(run, children):
-    broken = {**PLUGIN, "name": "bad", "status": "failed", "reason": "it crashed", "ops": []}
+    broken = {**PLUGIN, "name": "bad", "status": "failed", "reason": "it crashed"}
     children.found = {**FOUND, "plugins": [PLUGIN, broken], "ops": {**FOUND["ops"], "bad": []}}
     report = run(status=1)
-    assert "| plugin bad | load | failed | 0.0 | failed: it crashed |" in report
-    assert all(each["CUSTOM_PYPTO_DISABLE"] == "bad" for _, each in children.calls)
+    assert "| plugin bad |  | load | failed | 0.0 | failed: it crashed |" in report
+    assert all(each["CUSTOM_PYPTO_DISABLE"] == "bad" for _, _, each in children.calls)
 
 
 def test_the_cpu_has_the_checks_that_need_no_npu(run, children):
     children.npus = Outcome(failure="not here")
     report = run("--device", "cpu")
-    assert list(verdicts(report, "my_op")) == [check.name for check in checks_on("cpu", OF_OPS)]
-    assert "queue" not in verdicts(report, "my_op")
+    assert list(verdicts(report, "my_op")) == ["launch", "results", "repeats", "timing"]
 
 
 @pytest.mark.parametrize(
@@ -265,7 +285,7 @@ def test_an_interruption_leaves_what_is_known(run, children, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         run()
     report = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert ", did not end yet. 7 passed." in report
+    assert ", did not end yet. 4 passed." in report
     assert data(report)["passed"] is False
 
 

@@ -1,32 +1,34 @@
-"""Compiles a plugin's kernels for aarch64, with a driver that calls them."""
+"""Compiles the plugins and driver.cpp for aarch64, and starts them under emulation."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from custom_pypto_build import compiler, instruction_sets
+from custom_pypto_build import compiler, plugin_library
 from custom_pypto_build.settings import read_settings
-from custom_pypto_build.torch_headers import Torch
 from repository import ROOT
 
 MACHINE = "aarch64"
-COMPILER = "aarch64-linux-gnu-g++"
+COMPILER = f"{MACHINE}-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
-DRIVERS = Path(__file__).with_name("drivers")
+PLUGINS = tuple(sorted(path.name for path in (ROOT / "plugins").iterdir()))
+LIBRARIES = {
+    name: ROOT / "plugins" / name / "build/aarch64/custom-pypto/linux_aarch64" /
+    f"libcustom_pypto_{name}.so" for name in PLUGINS
+}  # fmt: skip
 
 
-def isas(*, int8: bool) -> dict[str, tuple[str, ...]]:
-    """Return the compiler flags of each instruction set, for ordinary or for int8 sources."""
-    return instruction_sets.of_machine(compiler.core_include(), MACHINE, int8=int8)
-
-
-ISAS = tuple(isas(int8=False))
-INT8_ISAS = tuple(isas(int8=True))
+def isas_of(plugin: str) -> tuple[str, ...]:
+    """Return the instruction sets for which a plugin has kernels; the best one is last."""
+    sources = read_settings(ROOT / "plugins" / plugin).isa_sources
+    int8 = any(source.int8 for source in sources)
+    found = compiler.isa_flags(MACHINE, int8=int8)
+    return tuple(found) if sources else ()
 
 
 def require(*names: str) -> str:
@@ -41,31 +43,41 @@ def require(*names: str) -> str:
     return found
 
 
-def build_driver(plugin: str, folder: Path) -> Path:
-    """Compile the driver of `plugin` and its kernels, with the flags of pyproject.toml."""
-    settings = read_settings(ROOT / "plugins" / plugin)
-    # There is no torch: neither the kernels nor the choice among them need its headers.
-    flags = compiler.compile_flags(settings, Torch(folder / "no_torch", folder / "no_torch"))
-    compilations = [(str(DRIVERS / f"{plugin}.cpp"), "driver", ["-Icsrc"])]
-    for source in settings.isa_sources:
-        for isa, own in isas(int8=source.int8).items():
-            compilations.append((source.path, isa, [*own, *source.flags]))
-    command = [require(COMPILER), *flags, "-Werror"]
+class Build:
+    """The programs, built with the torch for aarch64 that tox installs."""
 
-    def compile_one(compilation: tuple[str, str, list[str]]) -> str:
-        source, name, own = compilation
-        target = folder / f"{plugin}-{Path(source).stem}-{name}.o"
-        _run([*command, *own, "-c", source, "-o", str(target)], settings.root)
-        return str(target)
+    def __init__(self, folder: Path, torch: Path) -> None:
+        self._folder, self._torch = folder, torch
+        # torch's libgfortran needs it, for files that nobody reads.
+        self._compile("-shared", "-Wl,-soname,libz.so.1", "-xc++", os.devnull, "-olibz.so.1")
+        include = torch / "include"
+        self._compile(
+            *("-std=c++17", "-O1", f"-I{include}", f"-I{include}/torch/csrc/api/include"),
+            *(str(Path(__file__).with_name("driver.cpp")), "-odriver", f"-L{torch / 'lib'}"),
+            *("-ltorch_cpu", "-lc10", "-Wl,-rpath-link,.", f"-Wl,-rpath-link,{torch / 'lib'}"),
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(torch))
+            patch.setenv("CXX", COMPILER)
+            patch.setenv("_PYTHON_HOST_PLATFORM", f"linux-{MACHINE}")
+            for plugin in PLUGINS:
+                patch.chdir(ROOT / "plugins" / plugin)
+                built = plugin_library.build_project(Path.cwd(), Path("build/aarch64"))
+                assert built == LIBRARIES[plugin]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(compile_one, compilations))
-    program = folder / plugin
-    # Static: this machine needs no aarch64 libraries.
-    _run([require(COMPILER), "-static", *objects, "-o", str(program)], folder)
-    return program
+    def _compile(self, *arguments: str) -> None:
+        subprocess.run([require(COMPILER), *arguments], cwd=self._folder, check=True)
 
-
-def _run(command: list[str], folder: Path) -> None:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{' '.join(command)}\n{done.stderr}"
+    def command(self, cpu: str, isa: str | None, plugins: Iterable[str] = PLUGINS) -> list[str]:
+        """Return the command that runs the plugins on a processor, by default at its best."""
+        variables = {
+            "LD_LIBRARY_PATH": f"{self._torch / 'lib'}:{self._folder}",
+            # Waiting threads would slow the working one.
+            "OMP_WAIT_POLICY": "passive",
+        }
+        if isa is not None:
+            variables["CUSTOM_PYPTO_CPU_ISA"] = isa
+        options = [part for name, value in variables.items() for part in ("-E", f"{name}={value}")]
+        libraries = [str(LIBRARIES[plugin]) for plugin in plugins]
+        command = [require(*EMULATORS), "-cpu", cpu, "-L", f"/usr/{MACHINE}-linux-gnu"]
+        return [*command, *options, str(self._folder / "driver"), *libraries]

@@ -1,96 +1,139 @@
-"""Which instruction set a process uses: the processor's best, or the one that is forced."""
+"""The CPU kernels for aarch64, under emulation, at each instruction set: the plugins' own tests.
+
+torch runs beside them: CUSTOM_PYPTO_TEST_AARCH64 names the folder with a torch for aarch64.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import custom_pypto.core  # noqa: F401  (makes the ops)
 import pytest
 import torch
-from cross_build import DRIVERS
+from cross_build import PLUGINS, Build, isas_of
 from custom_pypto_sparse_attention import samples
-from emulator import DOT_CPU, MAX_CPU, PLAIN_CPU, Emulated
-from indexer_op import select
+from emulated_ops import VARIABLE, Emulator
+from repository import ROOT
 
-from conftest import Kernels, Op
-from plugins.sparse_attention.tests.test_attention import call
+# Armv8.2; the same with dot products of int8; and all that the emulator knows, bf16 and matrix
+# products of int8 among them. torch needs more than Armv8.0.
+PLAIN_CPU, DOT_CPU, MAX_CPU = "a64fx", "neoverse-n1", "max"
+CPUS = {
+    "portable": PLAIN_CPU,
+    "neon": PLAIN_CPU,
+    "neon_dot": DOT_CPU,
+    "neon_bf16": MAX_CPU,
+    "neon_i8mm": MAX_CPU,
+}
+"""For each instruction set a processor that has it, and where there is one, none beyond it."""
+ISAS = tuple(CPUS)
+WITH_BF16 = ISAS[3:]
+OWN_ISAS = {plugin: isas for plugin in PLUGINS if (isas := isas_of(plugin))}
 
-PLUGINS = sorted(path.stem for path in DRIVERS.glob("*.cpp"))
-BEST = {PLAIN_CPU: "neon", DOT_CPU: "neon_dot", MAX_CPU: "neon_i8mm"}
-BF16_ISAS = ("neon_bf16", "neon_i8mm")
-"""Their instruction for bf16 takes subnormal numbers as zero; the others do not."""
-SUBNORMAL = 2.0**-130
+# The files of a plugin that test kernels, and the tests in them that call little: an emulator is
+# slow, and what is judged before the kernel is the same everywhere.
+TESTS = {
+    "add_custom": (
+        "test_add_custom.py",
+        "sum_is_that or any_shape or infinities or every_16_bit or integers_wrap",
+    ),
+    "lightning_indexer": ("test_scores.py test_selection.py test_quant.py", "not threads"),
+    "lightning_indexer_prolog": ("test_prolog.py", "not threads"),
+    "sparse_attention": ("test_attention.py test_prologs.py", "not threads"),
+}
 
 
-@pytest.mark.parametrize("cpu", BEST)
-@pytest.mark.parametrize("plugin", PLUGINS)
-def test_uses_the_best_isa_of_the_processor(
-    driver: Callable[[str], Path], plugin: str, cpu: str
-) -> None:
-    with closing(Emulated(driver(plugin), cpu)) as kernels:
-        assert kernels.isa() == BEST[cpu]
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return Build(
+        tmp_path_factory.mktemp("aarch64"), Path(os.environ["CUSTOM_PYPTO_TEST_AARCH64"]) / "torch"
+    )
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
-def test_uses_the_isa_that_is_forced(
-    driver: Callable[[str], Path], plugin: str, int8_isa: str
-) -> None:
-    with closing(Emulated(driver(plugin), MAX_CPU, int8_isa)) as kernels:
-        assert kernels.isa() == int8_isa
+@pytest.fixture
+def start(build: Build) -> Callable[..., Emulator]:
+    """Start the plugins on a processor, by default at its best instruction set."""
+
+    @contextmanager
+    def start(cpu: str, isa: str | None = None) -> Iterator[Emulator]:
+        emulator = Emulator(build.command(cpu, isa, OWN_ISAS))
+        yield emulator
+        emulator.close()
+
+    return start
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+def best(plugin: str, isa: str) -> str:
+    """Return the best instruction set of a plugin that is not above `isa`."""
+    return [each for each in ISAS[: ISAS.index(isa) + 1] if each in OWN_ISAS[plugin]][-1]
+
+
+@pytest.mark.parametrize(
+    ("cpu", "isa"), [(PLAIN_CPU, "neon"), (DOT_CPU, "neon_dot"), (MAX_CPU, "neon_i8mm")]
+)
+def test_the_best_isa_of_the_processor_is_used(start, cpu: str, isa: str) -> None:
+    with start(cpu) as emulator:
+        assert emulator.isas == [best(plugin, isa) for plugin in OWN_ISAS]
+
+
 @pytest.mark.parametrize(
     ("cpu", "isa", "available"),
     [
-        (PLAIN_CPU, "neon_dot", ("portable", "neon")),
-        (DOT_CPU, "neon_bf16", ("portable", "neon", "neon_dot")),
-        (DOT_CPU, "neon_i8mm", ("portable", "neon", "neon_dot")),
-        (PLAIN_CPU, "avx2", ("portable", "neon")),
-        (MAX_CPU, "avx512_bf16", ("portable", "neon", "neon_dot", "neon_bf16", "neon_i8mm")),
+        (PLAIN_CPU, "neon_dot", "portable, neon"),
+        (DOT_CPU, "neon_i8mm", "portable, neon, neon_dot"),
+        (MAX_CPU, "avx512_bf16", "portable, neon, neon_dot, neon_bf16, neon_i8mm"),
     ],
 )
-def test_refuses_an_isa_that_the_processor_lacks(
-    driver: Callable[[str], Path], plugin: str, cpu: str, isa: str, available: tuple[str, ...]
+def test_an_isa_that_the_processor_lacks_is_refused(
+    start, cpu: str, isa: str, available: str
 ) -> None:
-    refusal = (
-        f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
-        f" machine has: {', '.join(available)}."
-    )
-    with (
-        closing(Emulated(driver(plugin), cpu, isa)) as kernels,
-        pytest.raises(AssertionError, match="the driver ended with status 1") as refused,
-    ):
-        kernels.isa()
-    assert refusal in str(refused.value)
+    with start(cpu, isa) as emulator:
+        assert emulator.isas == ["refused"] * len(OWN_ISAS)
+        text = (
+            f"CUSTOM_PYPTO_CPU_ISA='{isa}' is an instruction set that this machine lacks; this"
+            rf" machine has: {available}\."
+        )
+        with pytest.raises(RuntimeError, match=text):
+            emulator.call(torch.ops.custom_pypto.add_custom.default, *torch.ones(2, 1))
 
 
-def test_scores_bf16_with_the_instruction_of_the_isa(int8_kernels: Kernels, int8_isa: str) -> None:
-    key = torch.tensor([0.0, SUBNORMAL]).bfloat16().repeat_interleave(2).reshape(1, 2, 1, 2)
+@pytest.mark.parametrize("isa", ISAS)
+def test_the_isa_that_is_forced_multiplies_bf16_by_its_instruction(start, isa: str) -> None:
+    """That of bf16 takes subnormal numbers as zero; the others do not."""
+    subnormal = 2.0**-130
+    key = torch.tensor([0.0, subnormal]).bfloat16().repeat_interleave(2).reshape(1, 2, 1, 2)
     query, weights = torch.ones(1, 1, 1, 2).bfloat16(), torch.ones(1, 1, 1).bfloat16()
     options = {"layout_key": "BSND", "sparse_mode": 0, "sparse_count": 2}
-    order = select(int8_kernels("lightning_indexer"), query, key, weights, **options)
-    assert order.flatten().tolist() == ([0, 1] if int8_isa in BF16_ISAS else [1, 0])
+    attention = samples.attention_arguments(samples.SMALL, count=1)
+    attention["kv_cache"].fill_(subnormal)
+    ops = torch.ops.custom_pypto
+    with start(MAX_CPU, isa) as emulator:
+        assert emulator.isas == [best(plugin, isa) for plugin in OWN_ISAS]
+        op = ops.npu_lightning_indexer_pto.default
+        order = emulator.call(op, query, key, weights, **options)
+        out, _ = emulator.call(ops.npu_sparse_flash_attention.default, **attention)
+    assert order.flatten().tolist() == ([0, 1] if isa in WITH_BF16 else [1, 0])
+    assert bool(out.eq(0.0 if isa in WITH_BF16 else subnormal).all())
 
 
-def check_product(product: Op, isa: str) -> None:
-    x = torch.full((1, 2), SUBNORMAL).bfloat16()
-    result = product(x, torch.ones(2, 1).bfloat16(), to_fp32=True)
-    assert result.item() == (0.0 if isa in BF16_ISAS else 2 * SUBNORMAL)
-
-
-def test_multiplies_bf16_with_the_instruction_of_the_isa(product: Op, isa: str) -> None:
-    check_product(product, isa)
-
-
-def test_the_int8_plugin_multiplies_bf16_likewise(int8_product: Op, int8_isa: str) -> None:
-    check_product(int8_product, int8_isa)
-
-
-def test_attends_in_bf16_with_the_instruction_of_the_isa(attention: Op, isa: str) -> None:
-    arguments = call(samples.SMALL, count=1)
-    arguments["kv_cache"].fill_(SUBNORMAL)
-    out, _ = attention(**arguments)
-    expected = 0.0 if isa in BF16_ISAS else SUBNORMAL
-    assert bool(out.eq(expected).all())
+@pytest.mark.parametrize(
+    ("plugin", "isa"), [(plugin, isa) for plugin in OWN_ISAS for isa in OWN_ISAS[plugin]]
+)
+def test_the_plugins_tests_pass(build: Build, plugin: str, isa: str) -> None:
+    names, selected = TESTS[plugin]
+    files = [f"plugins/{plugin}/tests/{name}" for name in names.split()]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated_ops", "-k", selected, *files]
+    variables = {
+        VARIABLE: json.dumps(build.command(CPUS[isa], isa)),
+        "PYTHONPATH": str(Path(__file__).parent),
+    }
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from custom_pypto_testing.verification.symbols import looked_up
-from libtorch_npu import exported, package
+from libtorch_npu import exported, looked_up, package
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "npu.md").read_text("utf-8")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from custom_pypto_testing.verification.checks import OF_OPS
+from custom_pypto_testing.verification.processes import RUNS
 from simulated import Simulated
 from verifying import Verify, read_json
 
@@ -17,13 +17,13 @@ ONE_OP = "custom_pypto::add_custom"
 # The faults of tests come when the op is called, not while its arguments are copied.
 AT_CALL = """
 import custom_pypto_simulator as sim, os, signal, sys, torch
-from custom_pypto_testing.call import Call
-call = Call.run
+from custom_pypto_testing.case import Case
+run_right = Case.run
 def run(self):
     torch.npu.synchronize()
     {}
-    return call(self)
-Call.run = run
+    return run_right(self)
+Case.run = run
 """
 
 
@@ -36,13 +36,14 @@ def verify(
 
 
 def test_right_ops_pass_every_check(verify: Verify) -> None:
-    # One writes its arguments, one reads pages. Each check of each op is a process.
+    # One writes its arguments, one reads pages.
     ops = ["npu_advance_step_flashattn", "npu_sparse_flash_attention"]
     done = verify(*ops, "--calls", "1")
     assert done.status == 0, done.report
     for op in ops:
-        assert list(done.verdicts(op)) == [check.name for check in OF_OPS]
-        assert set(done.verdicts(op).values()) == {"passed"}
+        found = [(each["setting"], each["check"]) for each in done.of(op)]
+        assert found == [(run.setting, check) for run in RUNS["npu"] for check in run.checks]
+        assert {each["verdict"] for each in done.of(op)} == {"passed"}
     assert done.data["npus"]["name"] == "Ascend910B1"
     assert done.data["npus"]["version of CANN"] == "8.5.0"
 
@@ -65,70 +66,48 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_named_and_what_needs_the_check_is_not_run(verify: Verify, fault: str) -> None:
+def test_a_fault_is_named_and_nothing_more_is_run_of_the_op(verify: Verify, fault: str) -> None:
     code, text = FAULTS[fault]
     done = verify(ONE_OP, "--time-limit", "8", arm={"launch": AT_CALL.format(code)})
     assert done.status == 1
-    assert text in done.text("add_custom", "launch")
-    assert "the last call was float16: add_custom(self=" in done.text("add_custom", "launch")
-    assert done.verdicts("add_custom") == {
-        **{check.name: "not run" for check in OF_OPS},
-        "kernels": "passed",
-        "launch": "failed",
-    }
+    first, *others = done.of("add_custom")
+    assert (first["check"], first["verdict"]) == ("launch", "failed")
+    assert text in first["text"]
+    assert "the last call was float16: add_custom(self=" in first["text"]
+    assert {each["verdict"] for each in others} == {"not run"}
 
 
 def test_an_allocation_that_fails_is_named(verify: Verify) -> None:
     # torch_npu makes an ordinary allocation again, but none while it captures.
     done = verify(ONE_OP, "--calls", "1", CUSTOM_PYPTO_SIM_FAIL="allocation:2")
-    verdicts = done.verdicts("add_custom")
-    assert {name for name in verdicts if verdicts[name] != "passed"} >= {"capture"}
-    assert "cannot allocate the output 'sum' [7, 33]" in done.text("add_custom", "capture")
+    found = [each["text"] for each in done.of("add_custom") if each["verdict"] == "failed"]
+    assert any("cannot allocate the output 'sum' [7, 33]" in each for each in found), found
 
 
 def test_a_device_without_memory_is_named_and_no_op_is_called(verify: Verify) -> None:
     done = verify(ONE_OP, CUSTOM_PYPTO_SIM_MEMORY="1000000")
-    assert "NPU out of memory" in done.text("machine", "add")
-    assert set(done.verdicts("add_custom").values()) == {"not run"}
+    assert "NPU out of memory" in done.of("machine")[0]["text"]
+    assert {each["verdict"] for each in done.of("add_custom")} == {"not run"}
 
 
 def test_results_that_are_wrong_are_named(verify: Verify) -> None:
     # The device's own add is right.
     wrong = "self.tensors['self'].add_(1)"
     done = verify(ONE_OP, "--calls", "2", arm={"results": AT_CALL.format(wrong)})
-    assert "2 of 2 calls are wrong:\nfloat16: output: " in done.text("add_custom", "results")
-    assert done.verdicts("add_custom")["launch"] == "passed"
-    assert done.verdicts("add_custom")["streams"] == "not run"
-
-
-def test_a_symbol_that_torch_npu_lacks_is_named(verify: Verify) -> None:
-    lacking = """
-from custom_pypto_testing.verification import symbols
-symbols.looked_up = lambda: {"_Z12GetAclStreamv", "_Z7MissingPKc"}
-"""
-    done = verify(ONE_OP, arm={"symbols": lacking})
-    assert "libtorch_npu.so has no _Z7MissingPKc" in done.text("machine", "symbols")
-    assert set(done.verdicts("add_custom").values()) == {"not run"}
-
-
-def test_a_function_that_cann_lacks_is_named(verify: Verify) -> None:
-    lacking = """
-from custom_pypto_testing.verification import symbols
-read = symbols._headers
-symbols._headers = lambda: read() + 'find_in_aclnn("aclCreateNothing", x)'
-"""
-    done = verify(ONE_OP, "--calls", "1", arm={"symbols": lacking})
-    assert done.text("machine", "symbols").endswith("; CANN has no aclCreateNothing")
-    assert done.status == 0
+    launch, results, *others = done.of("add_custom")
+    assert launch["verdict"] == "passed"
+    assert "2 of 2 calls are wrong:\nfloat16: output: " in results["text"]
+    assert {each["verdict"] for each in others} == {"not run"}
 
 
 DRAWN = """
-from dataclasses import replace
-import torch_npu
-from custom_pypto_testing.subject import Subject
-from custom_pypto_testing.verification import results
-op = Subject.of_plugin("add_custom").op_on("add_custom", "npu")
-print(results.check_results(replace(op, cases=()), 2, print))
+import torch, torch_npu
+from custom_pypto import core
+from custom_pypto_testing import Op
+from custom_pypto_testing.verification.op_checks import run_check
+add = torch.ops.custom_pypto.add_custom.default
+op = Op(add, (), core.reference("add_custom"), core.contract("add_custom"), "npu")
+print(run_check("results", op, 2, print))
 """
 
 
@@ -137,15 +116,13 @@ def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
 ) -> None:
     printed = run_code("custom", DRAWN)
     assert "drawn-0: add_custom(self=" in printed
-    assert "Finding(text='2 calls, at most 0 off', problem=''" in printed
+    assert "(<Verdict.PASSED: 'passed'>, '2 calls')" in printed
 
 
 WRONG_OP = """
 import torch, torch_npu
 from custom_pypto_plugin import Reference, SampleInput
-from custom_pypto_testing.case import Case
-from custom_pypto_testing.subject import Op
-from custom_pypto_testing.verification import streams
+from custom_pypto_testing import Op, checks
 library = torch.library.Library("verified", "FRAGMENT")
 library.define("twice(Tensor x) -> Tensor")
 kept = []
@@ -156,11 +133,11 @@ def once(x):
     kept.append(x * 2)
     return kept[0] * 1
 library.impl("twice", {kernel}, "PrivateUse1")
-twice, reference = torch.ops.verified.twice.default, Reference(lambda x: x * 2)
 sample = SampleInput((torch.arange(1.0, 7.0).npu(),), name="numbers")
-op = Op("twice", twice, reference, (Case(twice, sample, reference),), "npu")
+twice = torch.ops.verified.twice.default
+[case] = Op(twice, (sample,), Reference(lambda x: x * 2), device="npu").cases
 try:
-    print(streams.{check}(op, 1, print))
+    print(checks.{check}(case))
 except AssertionError as error:
     print("found:", error)
 """
@@ -192,7 +169,7 @@ def test_processes_of_their_own_find_a_fault_and_the_report_ends_well(
     assert done.returncode == 1, done.stdout + done.stderr
     data = read_json(file.read_text(encoding="utf-8"))
     assert data["seconds"] > 0
-    [add] = [each for each in data["checks"] if each["check"] == "add"]
+    add = next(each for each in data["checks"] if each["check"] == "add")
     assert "fault injected (phase1 1)" in add["text"]
     [torch] = [each for each in data["doctor"]["torch"] if each["name"] == "import torch_npu"]
     assert torch["value"].startswith("ok, ")

@@ -38,16 +38,8 @@ class Verified:
     data: Any
     """The JSON of the report."""
 
-    def verdicts(self, op: str) -> dict[str, str]:
-        """The verdict of each check of an op."""
-        return {each["check"]: each["verdict"] for each in self._of(op)}
-
-    def text(self, op: str, check: str) -> str:
-        """The text of a check."""
-        [found] = [each["text"] for each in self._of(op) if each["check"] == check]
-        return str(found)
-
-    def _of(self, op: str) -> list[dict[str, Any]]:
+    def of(self, op: str) -> list[dict[str, Any]]:
+        """The results of the checks of an op, or of the machine."""
         return [each for each in self.data["checks"] if each["subject"] == op]
 
 
@@ -83,7 +75,7 @@ class Verify:
         environment: Mapping[str, str] | None = None,
     ) -> Outcome:
         variables = {**self._variables, **(environment or {})}
-        arms = [text for check, text in self._arm.items() if f"(*('{check}'," in code]
+        arms = [text for check, text in self._arm.items() if f"(*(['{check}'" in code]
         script = _RUN.format(code=code, seconds=int(time_limit), arm="\n".join(arms))
         done = self._machines.server(variables).run(script, [], variables)
         status = None if done.returncode == -signal.SIGALRM else done.returncode

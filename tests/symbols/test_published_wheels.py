@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract.abi import TORCH_NPU
-from custom_pypto_testing.verification.symbols import looked_up
-from libtorch_npu import exported
+from libtorch_npu import exported, looked_up
 
 # The library is the same for every Python: this one has wheels of all these versions.
 FOR = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")

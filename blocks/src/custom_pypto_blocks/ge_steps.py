@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from torchair import ge
 from torchair.ge import attr
@@ -27,7 +28,7 @@ def converter_of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callab
 
     def make(convert: Callable[[SimpleNamespace], Any]) -> Callable[..., Any]:
         def call(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
-            return convert(SimpleNamespace(**bind_arguments(op, args, kwargs)))
+            return convert(SimpleNamespace(**bind_arguments(contract(op), args, kwargs)))
 
         return call
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -17,11 +16,10 @@ from custom_pypto_contract import abi
 from . import installed
 from .errors import BuildError
 from .settings import Settings
+from .toml_file import read_toml
 from .torch_headers import Torch
 
 _DEFAULTS = ("g++", "c++", "clang++")
-_C_COMPILER = re.compile(r"(?P<before>(?:.*[-/])?)(?P<name>gcc|clang|cc)(?P<after>(?:-[0-9.]+)?)")
-_CXX_OF = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
 
 
 @dataclass(frozen=True)
@@ -35,7 +33,7 @@ class Compiler:
 
 
 def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
-    """The compiler that CXX names, else the C++ side of CC when that is gcc or clang, else g++.
+    """The compiler that CXX names, else g++, c++ or clang++.
 
     CPPFLAGS and CXXFLAGS are added to every compilation, CXXFLAGS and LDFLAGS to the link.
 
@@ -81,6 +79,28 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         str(torch.include),
         *plugin.flags,
     ]
+
+
+def isa_flags(machine: str, *, int8: bool = False) -> dict[str, tuple[str, ...]]:
+    """The flags that compile for each instruction set of `machine`, by name.
+
+    They are those in core's headers, and the macro that names the instruction set. With `int8` also
+    the instruction sets that are for int8 sources alone.
+
+    Raises:
+        BuildError: core says nothing of instruction sets, or what it says cannot be read.
+    """
+    document = read_toml(core_include() / "custom_pypto" / "cpu" / "isa.toml")
+    further = document.get("int8", {}).get(machine, {}) if int8 else {}
+    flags: tuple[str, ...] = ()
+    found: dict[str, tuple[str, ...]] = {}
+    for family in ("any", machine):
+        for name, added in document.get(family, {}).items():
+            flags = (*flags, *added)
+            found[name] = flags
+            for int8_name, own in further.get(name, {}).items():
+                found[int8_name] = (*flags, *own)
+    return {name: (f"-DCUSTOM_PYPTO_CPU_ISA={name}", *flags) for name, flags in found.items()}
 
 
 def find_macros(command: Sequence[str], includes: Iterable[str]) -> frozenset[str]:
@@ -149,16 +169,13 @@ def _include(package: str, folder: str, what: str, remedy: str) -> Path:
 
 
 def _command(environment: Mapping[str, str]) -> tuple[str, ...]:
-    words, origin = list(_words(environment, "CXX")), "CXX"
-    if not words:
-        words, origin = _cxx_of_cc(environment), "CC"
-    if words:
+    if words := _words(environment, "CXX"):
         if shutil.which(words[0], path=environment.get("PATH")) is None:
             raise BuildError(
-                f"the C++ compiler {words[0]!r}, which the variable {origin} asks for, was not"
-                " found on PATH; install it or set CXX to another"
+                f"the C++ compiler {words[0]!r}, which the variable CXX asks for, was not found on"
+                " PATH; install it or set CXX to another"
             )
-        return tuple(words)
+        return words
     for name in _DEFAULTS:
         if shutil.which(name, path=environment.get("PATH")) is not None:
             return (name,)
@@ -166,16 +183,6 @@ def _command(environment: Mapping[str, str]) -> tuple[str, ...]:
         f"no C++ compiler was found on PATH (looked for {', '.join(_DEFAULTS)}); install one, for"
         " instance with `apt install g++`, or set CXX"
     )
-
-
-def _cxx_of_cc(environment: Mapping[str, str]) -> list[str]:
-    words = list(_words(environment, "CC"))
-    for position, word in enumerate(words):
-        match = _C_COMPILER.fullmatch(word)
-        if match is not None:
-            words[position] = match["before"] + _CXX_OF[match["name"]] + match["after"]
-            return words
-    return []
 
 
 def _words(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:

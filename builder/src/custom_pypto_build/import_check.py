@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,10 @@ from custom_pypto_contract.ops_file import OpsFile
 
 from . import installed, plugin_library
 from .errors import BuildError
+from .ops_header.cpp_names import struct_name
 from .settings import Settings
+
+_NPU_KEY = "PrivateUse1"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ def check(
         raise BuildError(f"the plugin {plugin.name!r} is refused: {reason}")
     kernels: Mapping[str, Sequence[str]] | None = answer.get("kernels")
     return kernels
+
+
+def warn_of_kernels(file: Path, ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> None:
+    """Print a line for each fault of the ops that `file` describes; `kernels` are keys by op."""
+    for fault in _faults(ops, kernels):
+        print(f"custom_pypto_build: warning: {file}: {fault}", flush=True)
 
 
 def _install(
@@ -131,3 +140,20 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
 
 def _skipped(why: str) -> None:
     print(f"custom_pypto_build: the plugin was not imported to check it: {why}", flush=True)
+
+
+def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for op in ops.ops:
+        definition = f"plugin.def<ops::{struct_name(op.name)}>()"
+        launch = f'{definition}.impl<&ops::{struct_name(op.name)}::launch>("{_NPU_KEY}")'
+        if not kernels[op.name]:
+            yield (
+                f"the op {op.name!r} has no kernel, so every call of it fails: register one, in C++"
+                f' as `{definition}.impl<&kernel>("CPU")`, in Python by the hook'
+                " custom_pypto_kernels"
+            )
+        if op.npu.launch and _NPU_KEY not in kernels[op.name]:
+            yield (
+                f"no kernel uses 'launch' of the op {op.name!r}: register it in C++ as `{launch}`,"
+                " or remove the line"
+            )

@@ -14,7 +14,6 @@ from custom_pypto_contract.ops_file import OpsFile
 
 from . import (
     compiler,
-    instruction_sets,
     manylinux_tools,
     ops_header,
     ops_module,
@@ -60,12 +59,6 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     if not platform.startswith("linux_"):
         raise BuildError(f"plugins are built for Linux, this is {platform}")
     machine = platforms.machine(platform)
-    sources = [source for source in plugin.sources if source.is_for(machine)]
-    if not sources:
-        raise BuildError(
-            f"pyproject.toml: tool.custom-pypto.per-file leaves no source for {machine}; at least"
-            " one must be for every machine"
-        )
     torch, cxx = find_torch(), compiler.find_compiler()
     target = manylinux_tools.find_target()
     folder = object_folder(build_folder, target.tag if target else platform)
@@ -83,12 +76,12 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
         libstdcxx = generated / manylinux_tools.LIBSTDCXX.name
         shutil.copy2(manylinux_tools.LIBSTDCXX, libstdcxx)
         file.compile(libstdcxx.as_posix(), cxx.compile_flags)
-    for source in sources:
-        file.compile(source.path, [*source.flags, *cxx.compile_flags])
+    for path in plugin.sources:
+        file.compile(path, cxx.compile_flags)
     for source in plugin.isa_sources:
-        isas = instruction_sets.of_machine(compiler.core_include(), machine, int8=source.int8)
+        isas = compiler.isa_flags(machine, int8=source.int8)
         for isa, flags in isas.items():
-            file.compile(source.path, [*flags, *source.flags, *cxx.compile_flags], isa)
+            file.compile(source.path, [*flags, *plugin.isa_flags, *cxx.compile_flags], isa)
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
@@ -20,7 +20,6 @@ from .toml_file import read_toml, subtable
 TABLE = "tool.custom-pypto"
 _STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
 _ISA = dict.fromkeys(("sources", "int8-sources", "cxx-flags"), _STRINGS)
-PER_FILE = dict.fromkeys(("files", "machines", "cxx-flags"), _STRINGS)
 KEYS = {
     "sources": _STRINGS,
     "include-dirs": _STRINGS,
@@ -30,32 +29,18 @@ KEYS = {
     "requires-ops": _STRINGS,
     "isa": record(_ISA),
     "ascendc": _STRINGS,
-    "per-file": tables.list_of(
-        record(PER_FILE, ["files"]), f"an array of tables, written [[{TABLE}.per-file]]"
-    ),
     "simulated-kernels": table_of(_STRINGS),
 }
 """The keys of ``[tool.custom-pypto]``, and what each takes."""
-MACHINES = ("x86_64", "aarch64", "loongarch64", "ppc64le", "riscv64", "s390x")
 _VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_OTHER_NAMES = {"arm64": "aarch64", "amd64": "x86_64", "x64": "x86_64", "x86-64": "x86_64"}
 
 
 @dataclass(frozen=True)
-class Source:
-    """A file to compile: relative path, its own flags, the machines it is for (None: all).
-
-    `int8`: of those for each instruction set, also for those of int8 kernels.
-    """
+class IsaSource:
+    """A file that is compiled for each instruction set; with `int8` also for those of int8."""
 
     path: str
-    flags: tuple[str, ...]
-    machines: frozenset[str] | None
-    int8: bool = False
-
-    def is_for(self, machine: str) -> bool:
-        """Whether it is compiled for `machine`."""
-        return self.machines is None or machine in self.machines
+    int8: bool
 
 
 @dataclass(frozen=True)
@@ -91,8 +76,9 @@ class Settings:
     root: Path
     name: str
     module: str
-    sources: tuple[Source, ...]
-    isa_sources: tuple[Source, ...]
+    sources: tuple[str, ...]
+    isa_sources: tuple[IsaSource, ...]
+    isa_flags: tuple[str, ...]
     ascendc_sources: tuple[str, ...]
     include_dirs: tuple[str, ...]
     include_packages: tuple[str, ...]
@@ -132,13 +118,13 @@ def read_settings(root: Path) -> Settings:
         )
     table = _table(document)
     sources, isa_sources = _sources(root, table)
-    ascendc_sources = _ascendc_sources(root, table, {source.path for source in sources})
+    ascendc_sources = _ascendc_sources(root, table, {*sources})
     simulated_kernels = _simulated_kernels(root, table, document)
-    for source in (*sources, *isa_sources):
-        if source.path in simulated_kernels.files:
+    for path in (*sources, *(each.path for each in isa_sources)):
+        if path in simulated_kernels.files:
             raise BuildError(
                 f"pyproject.toml: {TABLE}.sources and {TABLE}.simulated-kernels both match"
-                f" {source.path!r}: the one is what the wheel is built from, the other is for tests"
+                f" {path!r}: the one is what the wheel is built from, the other is for tests"
                 " alone; narrow the patterns"
             )
     return Settings(
@@ -147,6 +133,7 @@ def read_settings(root: Path) -> Settings:
         module=module,
         sources=sources,
         isa_sources=isa_sources,
+        isa_flags=_flags(f"{TABLE}.isa", table.get("isa", {})),
         ascendc_sources=ascendc_sources,
         include_dirs=_include_dirs(root, table),
         include_packages=_include_packages(table),
@@ -217,14 +204,14 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module
 
 
-def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], tuple[Source, ...]]:
+def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[IsaSource, ...]]:
     """Return the sources compiled once and those compiled for each instruction set.
 
     Nothing for a plugin whose kernels are all Python.
     """
     key = f"{TABLE}.sources"
     if "sources" not in table:
-        for other in ("isa", "ascendc", "per-file", "cxx-flags", "include-dirs"):
+        for other in ("isa", "ascendc", "cxx-flags", "include-dirs"):
             if other in table:
                 raise BuildError(
                     f"pyproject.toml: {key} is missing, but {TABLE}.{other} is there; name the"
@@ -247,25 +234,9 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[Source, ...], 
                 f"pyproject.toml: {isa_key}.sources matches every one of the sources; at least"
                 " one is compiled once: that with CUSTOM_PYPTO_PLUGIN"
             )
-    per_file = [
-        _PerFile(root, f"{TABLE}.per-file[{index}]", entry)
-        for index, entry in enumerate(table.get("per-file", []))
-    ]
-    for entry in per_file:
-        entry.check_used([*paths, *isa_paths])
-
-    def source(path: str, *flags: str) -> Source:
-        own = [entry for entry in per_file if entry.holds(path)]
-        limits = [entry.machines for entry in own if entry.machines is not None]
-        machines = frozenset.intersection(*limits) if limits else None
-        return Source(path, (*flags, *(flag for entry in own for flag in entry.flags)), machines)
-
     return (
-        tuple(source(path) for path in paths if path not in isa_paths),
-        tuple(
-            replace(source(path, *_flags(isa_key, isa)), int8=path in int8_paths)
-            for path in isa_paths
-        ),
+        tuple(path for path in paths if path not in isa_paths),
+        tuple(IsaSource(path, path in int8_paths) for path in isa_paths),
     )
 
 
@@ -361,43 +332,3 @@ def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
                 " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
             )
     return tuple(ops)
-
-
-class _PerFile:
-    """One ``[[tool.custom-pypto.per-file]]``."""
-
-    def __init__(self, root: Path, key: str, table: Mapping[str, Any]) -> None:
-        self._key = f"{key}.files"
-        self._matches = {p: set(patterns.glob(root, self._key, p)) for p in table["files"]}
-        self.flags = _flags(key, table)
-        self.machines = self._machines(f"{key}.machines", table.get("machines"))
-
-    def holds(self, path: str) -> bool:
-        return any(path in files for files in self._matches.values())
-
-    def check_used(self, sources: Sequence[str]) -> None:
-        for pattern, files in self._matches.items():
-            if files.isdisjoint(sources):
-                raise BuildError(
-                    f"pyproject.toml: {self._key}: {pattern!r} matches none of the sources"
-                    + did_you_mean(pattern, sources)
-                )
-
-    @staticmethod
-    def _machines(key: str, machines: Sequence[str] | None) -> frozenset[str] | None:
-        if machines is None:
-            return None
-        for machine in machines:
-            if machine not in MACHINES:
-                other = _OTHER_NAMES.get(machine.lower())
-                hint = f"; did you mean {other!r}?" if other else did_you_mean(machine, MACHINES)
-                raise BuildError(
-                    f"pyproject.toml: {key}: unknown machine"
-                    f" {machine!r}; allowed: {', '.join(MACHINES)}{hint}"
-                )
-        if not machines:
-            raise BuildError(
-                f"pyproject.toml: {key} is empty, so these files would never be"
-                f" compiled; allowed: {', '.join(MACHINES)}"
-            )
-        return frozenset(machines)

@@ -19,7 +19,6 @@ from . import (
     ascendc,
     import_check,
     manylinux_tools,
-    missing_kernels,
     ops_module,
     plugin_library,
     source_files,
@@ -158,7 +157,7 @@ class BuildPluginLibrary(setuptools.Command):
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
         if kernels is not None:
-            missing_kernels.warn(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
+            import_check.warn_of_kernels(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
         plugin_library.install(
             library,
             self.plugin,

@@ -20,7 +20,7 @@ def of_distribution(plugin: Settings) -> list[str]:
     Sources are those of every machine, and those of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.
     """
-    compiled = {source.path for source in (*plugin.sources, *plugin.isa_sources)}
+    compiled = {*plugin.sources, *(source.path for source in plugin.isa_sources)}
     sources = compiled | plugin.simulated_kernels.files | set(plugin.ascendc_sources)
     files = {ops_file.FILE_NAME, *sources}
     for folder in plugin.include_dirs:

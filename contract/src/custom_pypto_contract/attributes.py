@@ -17,12 +17,12 @@ class Attribute:
     """Its row in the documentation."""
     get: Callable[[Any], Any]
     """Gives the value of a ``torch.Tensor``."""
-    view: str = ""
-    """The C++ of it on a ``custom_pypto::View``; '' where it has none."""
+    cpp: str = ""
+    """The C++ of it on a ``custom_pypto::TensorInfo``; '' where it has none."""
     message: str = ""
     """The C++ of it on a ``Tensor``, ``{}``, for a message; '' where it has none."""
     element: str = ""
-    """The C++ of one element on a ``custom_pypto::View``; '' where it has none."""
+    """The C++ of one element on a ``custom_pypto::TensorInfo``; '' where it has none."""
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {
@@ -30,14 +30,14 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         type="int",
         help="the number of dimensions",
         get=lambda tensor: tensor.dim(),
-        view="ndim",
+        cpp="ndim",
         message="{}.dim()",
     ),
     "shape": Attribute(
         type="sizes",
         help="the sizes; `x.shape[-1]` is one of them, `x.shape[:-2]` are the first ones",
         get=lambda tensor: list(tensor.shape),
-        view="sizes_until()",
+        cpp="sizes_until()",
         element="size",
         message="{}.sizes()",
     ),
@@ -45,7 +45,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         type="sizes",
         help="the strides in elements; `x.strides[-1]` is one of them",
         get=lambda tensor: list(tensor.stride()),
-        view="strides()",
+        cpp="strides()",
         element="stride",
         message="{}.strides()",
     ),
@@ -53,28 +53,28 @@ ATTRIBUTES: Mapping[str, Attribute] = {
         type="dtype",
         help="the dtype, to be compared with a dtype's name or with another tensor's",
         get=lambda tensor: str(tensor.dtype).removeprefix("torch."),
-        view="dtype",
+        cpp="dtype",
         message="custom_pypto::dtype_name({})",
     ),
     "device": Attribute(
         type="device",
         help="the device, to be compared with another tensor's",
         get=lambda tensor: tensor.device,
-        view="placement",
+        cpp="placement",
         message="{}.device()",
     ),
     "is_contiguous": Attribute(
         type="bool",
         help="whether the tensor is contiguous",
         get=lambda tensor: tensor.is_contiguous(),
-        view="is_contiguous()",
+        cpp="is_contiguous()",
         message="{}.is_contiguous()",
     ),
     "length": Attribute(
         type="int",
         help="of a `Tensor[]`: the number of tensors; else it has `dtype` alone",
         get=len,
-        view="length",
+        cpp="length",
         message="custom_pypto::length({})",
     ),
 }

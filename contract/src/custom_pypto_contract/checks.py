@@ -15,7 +15,7 @@ from . import nodes
 from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
-from .names import names_in
+from .expression_names import names_in
 from .nodes import attribute, element, is_given, leading_sizes, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 

@@ -12,8 +12,8 @@ from .call import Call
 from .dtypes import DTYPES
 from .errors import ContractError, check_known
 from .expression import Message
+from .expression_names import find_none_tests, names_in
 from .fork_locks import cached
-from .names import find_none_tests, names_in
 from .schema import Argument, Schema
 from .shape import Choice, Dim, Shape, Tree, choices, leaves
 

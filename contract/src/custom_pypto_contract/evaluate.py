@@ -9,7 +9,7 @@ from functools import reduce
 from typing import Any
 
 from .errors import ContractError
-from .names import INFINITY
+from .expression_names import INFINITY
 
 Decide = Callable[[Any], "bool | None"]
 """Turns the result of a comparison into True, False or None: unknown."""

@@ -10,7 +10,7 @@ from typing import Any
 from .call import GRAPH_ATTRIBUTES
 from .contract import OpContract, Output, Tensor
 from .errors import ContractError, any_of, check_known
-from .names import names_in
+from .expression_names import names_in
 from .op_table import Constants
 from .shape import Choice, choices, narrow, variants
 

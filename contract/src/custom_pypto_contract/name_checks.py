@@ -9,7 +9,7 @@ from . import nodes, types
 from .contract import Dtypes, OpContract, Output, Rule
 from .dtypes import DTYPES
 from .errors import ContractError, at, check_known
-from .names import INFINITY, find_given, find_unguarded, names_in
+from .expression_names import INFINITY, find_given, find_unguarded, names_in
 from .shape import Dim, Shape, Tree, choices, leaves
 
 

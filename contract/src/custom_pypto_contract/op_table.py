@@ -17,7 +17,7 @@ from . import notation
 from .dtypes import DTYPES
 from .errors import ContractError, any_of, check_known
 from .expression import is_representable, parse
-from .names import names_in
+from .expression_names import names_in
 from .schema import parse_schema
 
 Table = dict[str, Any]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from .attributes import ALL_ATTRIBUTES, OF_LISTS
 from .errors import ContractError
-from .names import INFINITY
+from .expression_names import INFINITY
 
 Types = Mapping[str, str]
 """The type of each name: ``int``, ``float``, ``bool``, ``str``, ``dtype``, ``device``, ``tensor``,

@@ -62,14 +62,14 @@ def load_plain() -> list[dict[str, Any]]:
 
 
 def load_all() -> dict[str, Any]:
-    """Load the plugins; return their records, the ops of nobody and torch's seconds, as JSON."""
+    """Load the plugins; return their records and torch's seconds, as JSON."""
     start = time.perf_counter()
     # The import of core, which follows, has a better text for an error.
     with suppress(Exception):
         importlib.import_module("torch")
     seconds = time.perf_counter() - start
     plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
-    return {"plugins": plugins, "unclaimed": unclaimed(), "torch": seconds}
+    return {"plugins": plugins, "torch": seconds}
 
 
 def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
@@ -152,12 +152,6 @@ def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
     if plugin.status != "loaded":
         return ()
     found: tuple[NpuKernelRecord, ...] = _core().npu_kernels(plugin.name)
-    return found
-
-
-def unclaimed() -> list[str]:
-    """Return the ops of which no manifest and no plugin is known."""
-    found: list[str] = importlib.import_module("custom_pypto.core.loader").start().unclaimed
     return found
 
 

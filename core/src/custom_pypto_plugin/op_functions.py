@@ -37,9 +37,12 @@ def op_function(op: str) -> Callable[[F], F]:
 
 def _look_up(op: str) -> tuple[Callable[..., Any], bool]:
     """Return an op, and whether it stays: while its plugin loads, that may still fail."""
-    import custom_pypto.core  # noqa: F401
     import torch
+    from custom_pypto.core.differentiable import function_of
 
     name, _, overload = op.partition(".")
-    packet = getattr(torch.ops.custom_pypto, name)
-    return getattr(packet, overload or "default"), name in vars(torch.ops.custom_pypto)
+    function = getattr(getattr(torch.ops.custom_pypto, name), overload or "default")
+    # What torch's compiler traces needs no way past autograd.
+    if torch.compiler.is_dynamo_compiling():
+        return function, False
+    return function_of(op, function), name in vars(torch.ops.custom_pypto)

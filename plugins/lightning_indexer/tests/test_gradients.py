@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.utils.checkpoint
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_lightning_indexer import samples
 from refusals import assert_refused
@@ -144,7 +145,7 @@ def test_token_windows_are_refused_with_what_to_pass(name: str) -> None:
 
 def test_paged_keys_have_no_values() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([20]), layout_key="PA_BSND", return_value=True)
-    given = bind_arguments(OP, sample.args, sample.kwargs)
+    given = bind_arguments(contract(OP), sample.args, sample.kwargs)
     assert_refused(OP, given, "return_value", "must be False with layout_key 'PA_")
 
 

@@ -10,6 +10,7 @@ import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from cpp_constant import cpp_constant
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
@@ -301,5 +302,5 @@ def test_what_is_not_served_is_refused(name: str) -> None:
     value, text = REFUSED[name]
     sample = quantised(paged("cpu", "", Sizes([20])))
     op = "npu_quant_lightning_indexer"
-    given = bind_arguments(op, sample.args, {**sample.kwargs, name: value})
+    given = bind_arguments(contract(op), sample.args, {**sample.kwargs, name: value})
     assert_refused(op, given, name, text, is_of_values=name == "actual_seq_lengths_key")

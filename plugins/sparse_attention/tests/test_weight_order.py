@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.namespace import contract_of
+from custom_pypto.core import contract
 from custom_pypto_sparse_attention import declare_nz_weights, samples, to_nz
 from custom_pypto_sparse_attention.weight_order import (
     NZ_WEIGHTS,
@@ -58,7 +58,7 @@ def results(op: str, given: Arguments) -> list[Tensor]:
 
 
 def test_nz_weights_are_those_with_the_template_weight() -> None:
-    assert contract_of("npu_sparse_attention_pto").templates["weight"] == NZ_WEIGHTS
+    assert contract("npu_sparse_attention_pto").templates["weight"] == NZ_WEIGHTS
 
 
 def same(left: list[Tensor], right: list[Tensor]) -> bool:

@@ -4,7 +4,7 @@
         plugin = "add_custom"
 
 `EveryIsa` runs tests of CPU kernels at each instruction set. `assert_close` is the default
-comparison of the suite. `Subject` and `Case` run the suite on ops without a plugin. `Graph`, from
+comparison of the suite. `Op` runs the suite on ops without a plugin. `Graph`, from
 the fixture ``torchair_graph``, and `GraphTensor` are for tests of converters. Importing this
 package imports neither torch nor core; using one of these names does.
 """
@@ -15,23 +15,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .case import Case as Case
     from .comparison import assert_close as assert_close
     from .conformance import Conformance as Conformance
     from .every_isa import EveryIsa as EveryIsa
-    from .subject import Subject as Subject
+    from .ops_under_test import Op as Op
     from .torchair_graph import Graph as Graph
     from .torchair_graph import GraphTensor as GraphTensor
 
-__all__ = ["Case", "Conformance", "EveryIsa", "Graph", "GraphTensor", "Subject", "assert_close"]
+__all__ = ["Conformance", "EveryIsa", "Graph", "GraphTensor", "Op", "assert_close"]
 
 _MODULES = {
-    "Case": "case",
     "Conformance": "conformance",
     "EveryIsa": "every_isa",
     "Graph": "torchair_graph",
     "GraphTensor": "torchair_graph",
-    "Subject": "subject",
+    "Op": "ops_under_test",
     "assert_close": "comparison",
 }
 

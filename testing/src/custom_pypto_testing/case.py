@@ -1,42 +1,48 @@
-"""One op with one of its samples: the argument of most checks of the suite."""
+"""A call of an op: the argument of most checks of the suite."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
 from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
+from custom_pypto_plugin import SampleInput
 
-from .call import Call
+from .outputs import leaves
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import OpContract
-    from custom_pypto_plugin import Reference, SampleInput
-    from torch._ops import OpOverload
+    from .ops_under_test import Op
 
-_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradPrivateUse1")
+Change = Callable[[str, torch.Tensor], torch.Tensor]
+"""Returns what replaces a tensor, which has this name."""
 
 
 @dataclass(frozen=True)
 class Expected:
-    """The reference's results for a sample, on the CPU."""
+    """The reference's results for a case, on the CPU."""
 
     returned: Any
     mutated: dict[str, torch.Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
-    """An op, a sample of its arguments, and the op's reference."""
+    """An op on a device with a sample of its arguments.
 
-    op: OpOverload[..., Any]
+    To run it, take a `copy`: an op may write to its arguments, and the sample stays as it is.
+    """
+
+    op: Op
     sample: SampleInput
-    reference: Reference | None = None
-    contract: OpContract | None = None
+
+    @classmethod
+    def of(cls, op: Op, given: Mapping[str, Any]) -> Case:
+        """A call with these arguments, by name."""
+        return cls(op, SampleInput((), given))
 
     @property
     def id(self) -> str:
@@ -45,16 +51,103 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The op without its namespace, with its overload if that has a name."""
-        return Call(self.op, (), {}).name
+        """The name of the op."""
+        return self.op.name
 
-    def call(self) -> Call:
-        """The op with copies of the sample's arguments: every use gets its own."""
-        return Call(self.op, self.sample.args, self.sample.kwargs).copy()
+    @property
+    def args(self) -> tuple[Any, ...]:
+        """The arguments given by position."""
+        return self.sample.args
 
-    def resized_call(self) -> Call:
-        """The op with copies of the arguments of the sample's `resized`."""
-        return self.resized.call()
+    @property
+    def kwargs(self) -> Mapping[str, Any]:
+        """The arguments given by name."""
+        return self.sample.kwargs
+
+    def run(self) -> Any:
+        """Call the op and return what it returns; a random op draws the same numbers each time."""
+        self.seed()
+        return self.op.overload(*self.args, **self.kwargs)
+
+    def seed(self) -> None:
+        """Seed torch's generators if the op draws from them."""
+        if self.op.is_random:
+            torch.manual_seed(0)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments given, by name."""
+        names = (argument.name for argument in self.op.schema.arguments)
+        return {**dict(zip(names, self.args, strict=False)), **self.kwargs}
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors given, by argument name; those of a list as ``name[0]``, ``name[1]``, ..."""
+        return {
+            leaf: each
+            for name, value in self.arguments.items()
+            for leaf, each in leaves(name, value)
+            if isinstance(each, torch.Tensor)
+        }
+
+    @property
+    def mutable(self) -> dict[str, torch.Tensor]:
+        """The tensors of the arguments that the schema marks as written to, such as ``(a!)``."""
+        written = {
+            argument.name
+            for argument in self.op.schema.arguments
+            if argument.alias_info is not None and argument.alias_info.is_write
+        }
+        return {name: t for name, t in self.tensors.items() if name.partition("[")[0] in written}
+
+    @property
+    def immutable(self) -> dict[str, torch.Tensor]:
+        """The tensors of the arguments that the schema does not mark as written to."""
+        mutable = self.mutable
+        return {name: t for name, t in self.tensors.items() if name not in mutable}
+
+    @property
+    def differentiable(self) -> dict[str, torch.Tensor]:
+        """The tensors that may get a gradient: floating-point, positional and not written to."""
+        by_name = {each.name for each in self.op.schema.arguments if each.kwarg_only}
+        return {
+            name: tensor
+            for name, tensor in self.immutable.items()
+            if tensor.is_floating_point() and name.partition("[")[0] not in by_name
+        }
+
+    def map(self, change: Change) -> Case:
+        """The same call with each tensor replaced by ``change(name, tensor)``."""
+        changed = {name: _map(name, value, change) for name, value in self.arguments.items()}
+        kwargs = {name: changed.pop(name) for name in self.kwargs}
+        return replace(self, sample=replace(self.sample, args=(*changed.values(),), kwargs=kwargs))
+
+    def replace(self, tensors: Mapping[str, torch.Tensor]) -> Case:
+        """The same call with the tensors named in `tensors` replaced."""
+        return self.map(lambda name, tensor: tensors.get(name, tensor))
+
+    def copy(self) -> Case:
+        """The same call on copies: strides, overlaps and sharing of storage are kept."""
+        storages: dict[int, torch.UntypedStorage] = {}
+
+        def copied(name: str, tensor: torch.Tensor) -> torch.Tensor:
+            del name
+            storage = tensor.untyped_storage()
+            if storage._cdata not in storages:
+                storages[storage._cdata] = storage.clone()  # type: ignore[no-untyped-call]
+            fresh = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+            where = storages[storage._cdata]
+            return fresh.set_(where, tensor.storage_offset(), tensor.size(), tensor.stride())
+
+        return self.map(copied)
+
+    def copy_to_cpu(self) -> Case:
+        """The same call on copies in host memory."""
+        return self.copy().map(lambda name, tensor: tensor.cpu())
+
+    def on(self, device: str) -> Case:
+        """The same call with the tensors of host memory on a device."""
+        return self.map(lambda name, tensor: tensor.to(device) if tensor.is_cpu else tensor)
 
     @property
     def resized(self) -> Case:
@@ -71,8 +164,7 @@ class Case:
     @cached_property
     def dynamic_dims(self) -> dict[str, list[int]]:
         """Per tensor argument, the dimensions in which the sample and its `resized` differ."""
-        resized = self.resized_call().tensors
-        tensors = self.call().tensors
+        resized, tensors = self.resized.tensors, self.tensors
         if {n: (t.dim(), t.dtype) for n, t in tensors.items()} != {
             n: (t.dim(), t.dtype) for n, t in resized.items()
         }:
@@ -92,19 +184,19 @@ class Case:
         Raises:
             AssertionError: the op has no reference, or it returns None for a tensor.
         """
-        if self.reference is None:
+        if self.op.reference is None:
             raise AssertionError(
                 f"{self.name} has no reference; add one to custom_pypto_references() of its plugin"
             )
-        call = self.call().on_cpu()
+        call = self.copy_to_cpu()
         call.seed()
-        returned = self.reference.function(*call.args, **call.kwargs)
+        returned = self.op.reference.function(*call.args, **call.kwargs)
         self.expect_tensors(returned, "reference, or definition in ops.toml,")
         return Expected(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
         """Raise AssertionError if the results of `what` are not those of the schema."""
-        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op._schema)) else ""
+        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op.schema)) else ""
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 
@@ -122,42 +214,26 @@ class Case:
             dtype = torch.float32 if tensor.is_floating_point() else torch.int64
             return torch.empty([min(each, 2) for each in tensor.shape], dtype=dtype, device="meta")
 
-        call = self.call().map(stand_in)
+        call = self.map(stand_in)
         kwargs = {name: _stand_in_of_float(value) for name, value in call.kwargs.items()}
         return f"{self.name} {[*map(_stand_in_of_float, call.args)]} {kwargs}"
 
     @property
     def has_own_comparison(self) -> bool:
         """Whether the op is random, and a comparison of its author judges what it draws."""
-        judges = self.reference and (self.reference.compare or self.reference.compare_mutated)
-        return Call(self.op, (), {}).is_random and bool(judges)
+        reference = self.op.reference
+        judges = reference and (reference.compare or reference.compare_mutated)
+        return self.op.is_random and bool(judges)
 
     @property
     def is_on_cpu(self) -> bool:
         """Whether every tensor is on the CPU."""
-        return all(tensor.is_cpu for tensor in self.call().tensors.values())
-
-    @property
-    def is_differentiable(self) -> bool:
-        """Whether the op has an autograd formula."""
-        return is_differentiable(self.op)
+        return all(tensor.is_cpu for tensor in self.tensors.values())
 
     @property
     def is_float64(self) -> bool:
         """Whether there are tensors that get a gradient and all are float64, for gradcheck."""
-        return {t.dtype for t in self.call().differentiable.values()} == {torch.float64}
-
-
-def _stand_in_of_float(value: object) -> object:
-    if not isinstance(value, float) or value in (0, 1) or not math.isfinite(value):
-        return value
-    return math.copysign(0.5, value)
-
-
-def is_differentiable(op: OpOverload[..., Any]) -> bool:
-    """Whether `op` has an autograd formula."""
-    name = op.name()  # type: ignore[no-untyped-call]
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, k) for k in _AUTOGRAD_KEYS)
+        return {t.dtype for t in self.differentiable.values()} == {torch.float64}
 
 
 def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
@@ -166,3 +242,17 @@ def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
     for case in sorted(cases, key=lambda each: each.sample.resized is None):
         chosen.setdefault(case.graph_key, case)
     return list(chosen.values())
+
+
+def _stand_in_of_float(value: object) -> object:
+    if not isinstance(value, float) or value in (0, 1) or not math.isfinite(value):
+        return value
+    return math.copysign(0.5, value)
+
+
+def _map(name: str, value: Any, change: Change) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(name, value)
+    if isinstance(value, list | tuple):
+        return type(value)(_map(f"{name}[{i}]", each, change) for i, each in enumerate(value))
+    return value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from .call import outputs
+from .outputs import outputs
 
 
 @dataclass(frozen=True)

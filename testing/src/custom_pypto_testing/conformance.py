@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
 from typing import Any, ClassVar, NoReturn
 
@@ -10,11 +10,12 @@ import pytest
 
 from . import checks
 from .case import Case, one_of_each_graph
-from .drawing import NoCallError
+from .ops_under_test import Op, ops_of_plugin
 from .plugin import UNCHECKED, devices, fuzz_series
-from .subject import Op, Subject
-from .verification.compiled import check_symbolic_graph
+from .sample_generator import NoCallError
 
+_MOST_ON_NPUS = 2
+"""Cases of an op that are captured and put into graphs, each of which takes seconds."""
 _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
     "case": lambda cases: cases,
     "graph_case": one_of_each_graph,
@@ -22,10 +23,10 @@ _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
         case for case in one_of_each_graph(cases) if case.sample.resized is not None
     ],
     "gradient_case": lambda cases: [
-        case for case in cases if case.is_differentiable and case.is_float64
+        case for case in cases if case.op.is_differentiable and case.is_float64
     ],
+    "npu_case": lambda cases: one_of_each_graph(cases)[:_MOST_ON_NPUS],
 }
-
 
 _NOTHING = {
     "resized_case": ("no-tensors", "dynamic sizes: the op takes no tensors"),
@@ -46,13 +47,13 @@ class Conformance:
     plugin: ClassVar[str]
 
     @classmethod
-    def subject(cls) -> Subject:
-        """The tested ops. Override it to run the suite on ops that no plugin provides.
+    def ops(cls, device: str) -> Iterable[Op]:
+        """The tested ops on a device. Override it to test ops that no plugin provides.
 
         Raises:
             AssertionError: the plugin is not loaded; the message says why.
         """
-        return Subject.of_plugin(cls.plugin)
+        return ops_of_plugin(cls.plugin, device)
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         """Give each test its ops or cases, by the fixture that it asks for."""
@@ -93,6 +94,11 @@ class Conformance:
         """A differentiable op with one of its float64 samples; None if there is no such op."""
         return _case_or_note(request.param(), record_property)
 
+    @pytest.fixture
+    def npu_case(self, request: pytest.FixtureRequest) -> Any:
+        """An op with one of a few samples on another device than the CPU; None on the CPU."""
+        return request.param()
+
     def test_op_has_a_reference(self, op: Op) -> None:
         """The reference defines right results."""
         checks.check_has_reference(op)
@@ -102,7 +108,7 @@ class Conformance:
         checks.check_has_samples(op)
 
     def test_agrees_with_its_contract(self, op: Op, record_property: Callable[..., None]) -> None:
-        """Random calls that it allows: kernel, reference and fake; and graphs of torchair."""
+        """Random calls that it allows: kernel, reference and fake."""
         for text in checks.left_out(op):
             record_property(UNCHECKED, f"{op.name}: {text}")
         try:
@@ -111,10 +117,6 @@ class Conformance:
             if op.device == "cpu":
                 raise
             record_property(UNCHECKED, f"{op.name}: random calls: {error}")
-        if op.contract is not None and op.device == "npu" and op.cases:
-            found = check_symbolic_graph(op, 2, partial(print, "in a graph of torchair,"))
-            if not found.applies:
-                record_property(UNCHECKED, f"{op.name}: graphs of torchair: {found.text}")
 
     def test_refuses_what_its_contract_refuses(
         self, op: Op, record_property: Callable[..., None]
@@ -201,7 +203,7 @@ class Conformance:
             checks.check_second_gradients(gradient_case)
 
     def test_gives_the_same_bits_with_any_number_of_threads(self, case: Case) -> None:
-        """One thread and two."""
+        """Results have equal bits with 1 and 2 threads."""
         checks.check_threads(case)
 
     def test_large_calls_are_right_with_any_number_of_threads(
@@ -211,12 +213,24 @@ class Conformance:
         checks.check_large_calls(op, _noting(op, record_property))
 
     def test_takes_any_strides(self, case: Case) -> None:
-        """Or asks for contiguous arguments."""
+        """Any strides work, or the error asks for contiguous."""
         checks.check_strides(case)
 
     def test_refuses_tensors_on_several_devices(self, case: Case) -> None:
-        """Where one is on meta; or returns tensors on meta only."""
+        """With one tensor on meta, the op raises an error, or all results are on meta."""
         checks.check_devices(case)
+
+    def test_works_on_streams_and_in_graphs_of_an_npu(
+        self, npu_case: Case | None, record_property: Callable[..., None]
+    ) -> None:
+        """Calls again, on another stream, in captured graphs and in graphs of torchair."""
+        for check in checks.OF_NPUS if npu_case is not None else ():
+            assert npu_case is not None
+            try:
+                check(npu_case)
+            except checks.NotCheckedError as error:
+                what = check.__name__.removeprefix("check_")
+                record_property(UNCHECKED, f"{npu_case.id}: {what}: {error}")
 
 
 def _case_or_note(found: object, record_property: Callable[..., None]) -> object:
@@ -234,7 +248,7 @@ def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], Non
 
 @cache
 def _ops(suite: type[Conformance], device: str) -> tuple[Op, ...]:
-    return tuple(suite.subject().ops_on(device))
+    return tuple(suite.ops(device))
 
 
 def _parameters(
@@ -249,6 +263,9 @@ def _parameters(
         return
     if fixture == "op":
         yield from ((op.name + suffix, partial(_give, op)) for op in ops)
+        return
+    if fixture == "npu_case" and device == "cpu":
+        yield "no-npu", partial(_give, None)
         return
     if fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
         yield f"no-differentiable-op{suffix}", partial(_give, None)

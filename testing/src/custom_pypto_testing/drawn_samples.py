@@ -13,7 +13,7 @@ from typing import Any
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 
-from .drawing import Arguments, Draft, DrawingError, drafted, draw
+from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
 """None is 0 or 1, which PyTorch specialises; some are multiples that suit NPUs."""
@@ -65,34 +65,38 @@ def drawn_samples(op: OpContract, device: str = "cpu") -> Iterator[SampleInput]:
         yield as_sample(op, draw(op, random), f"drawn-any-size-{number}", by_name=True)
     with suppress(DrawingError):
         if device == "cpu":
-            _, given = drafted(op, random, _is_float64, _SIZES)
+            _, given = draw_candidate(op, random, _is_float64, _SIZES)
             yield as_sample(op, given, "drawn-float64")
 
 
 def _with_resized(op: OpContract, random: Random) -> SampleInput:
     """Draw a call whose dims all differ, and the same call with other dims."""
     for _ in range(_TRIES):
-        draft, _ = drafted(op, random, Draft.is_right, _SIZES)
-        draft.lay_plainly()
+        candidate, _ = draw_candidate(op, random, Candidate.is_right, _SIZES)
+        candidate.lay_plainly()
         try:
-            draft.draw_sizes(_SIZES, are_distinct=True)
-            if not draft.is_right():
+            candidate.draw_sizes(_SIZES, are_distinct=True)
+            if not candidate.is_right():
                 continue
-            sample, dims, sizes = as_sample(op, draft.arguments()), _dims(draft), _sizes(draft)
-            draft.draw_sizes(_SIZES, are_distinct=True)
-            if not dims or not draft.is_right() or any(map(eq, dims, _dims(draft))):
+            sample, dims, sizes = (
+                as_sample(op, candidate.arguments()),
+                _dims(candidate),
+                _sizes(candidate),
+            )
+            candidate.draw_sizes(_SIZES, are_distinct=True)
+            if not dims or not candidate.is_right() or any(map(eq, dims, _dims(candidate))):
                 continue
             # PyTorch specialises 0 and 1, which a part of a dim may be.
-            pairs = zip(sizes, _sizes(draft), strict=True)
+            pairs = zip(sizes, _sizes(candidate), strict=True)
             if any(one != other and min(one, other) < 2 for one, other in pairs):
                 continue
-            return replace(sample, resized=as_sample(op, draft.arguments()))
+            return replace(sample, resized=as_sample(op, candidate.arguments()))
         except (ValueError, IndexError):
             continue
     return as_sample(op, draw(op, random))
 
 
-def _dims(draft: Draft) -> list[int]:
+def _dims(candidate: Candidate) -> list[int]:
     """Return the sizes that were drawn, but not how many tensors a list has."""
 
     def flat(value: Any) -> list[int]:
@@ -100,11 +104,11 @@ def _dims(draft: Draft) -> list[int]:
             [size for each in value for size in flat(each)] if isinstance(value, list) else [value]
         )
 
-    return flat([dim for name, dim in draft.dims.items() if name not in draft.lengths])
+    return flat([dim for name, dim in candidate.dims.items() if name not in candidate.lengths])
 
 
-def _sizes(draft: Draft) -> list[int]:
-    shapes = (each for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor))
+def _sizes(candidate: Candidate) -> list[int]:
+    shapes = (each for tensor in candidate.op.tensors for each in candidate.sizes_of_all(tensor))
     return [size for shape in shapes for size in shape]
 
 
@@ -113,12 +117,14 @@ def _limited(op: OpContract, device: str) -> OpContract:
     return op if device == "cpu" else replace(op, rules=(*op.rules, *limits))
 
 
-def _is_float64(draft: Draft) -> bool:
-    arguments = (draft.op.argument(each.name) for each in draft.op.tensors)
+def _is_float64(candidate: Candidate) -> bool:
+    arguments = (candidate.op.argument(each.name) for each in candidate.op.tensors)
     dtypes = (
-        draft.dtype_of(each.name)
+        candidate.dtype_of(each.name)
         for each in arguments
-        if not each.is_keyword_only and not each.is_mutable and draft.shapes[each.name] is not None
+        if not each.is_keyword_only
+        and not each.is_mutable
+        and candidate.shapes[each.name] is not None
     )
     floats = {each for each in dtypes if "float" in each}
-    return floats == {"float64"} and draft.is_right()
+    return floats == {"float64"} and candidate.is_right()

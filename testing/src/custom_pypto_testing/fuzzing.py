@@ -11,6 +11,7 @@ import signal
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,14 +21,12 @@ import torch
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
 
-from .hostile import HostileCall, hostile_call
-from .judging import REASONS, TOO_LARGE, judge
-from .pasted import as_python
+from .fuzz_inputs import HostileCall, hostile_call
+from .fuzz_oracle import REASONS, TOO_LARGE, judge
+from .repro_code import as_python
 
 if TYPE_CHECKING:
-    from custom_pypto_contract.contract import OpContract
-
-    from .subject import Op
+    from .ops_under_test import Op
 
 CALLS = 2000
 _FAKE_MODE_EVERY = 16
@@ -84,6 +83,19 @@ class Tally:
         }
 
 
+def check_fuzzed(op: Op, series: Series, record: Callable[[str, object], None]) -> None:
+    """No call of the series is at fault; `record` gets the op's row of the table.
+
+    Only on CPU: a process with an NPU cannot be forked.
+    """
+    if op.contract is None or op.device != "cpu":
+        return
+    tally = fuzz(op, series)
+    record("fuzzed", tally.row(op.name))
+    if tally.faults:
+        raise AssertionError(report(op, tally))
+
+
 def fuzz(op: Op, series: Series, time_limit: float = _TIME_LIMIT) -> Tally:
     """Run a series of calls in child processes.
 
@@ -122,12 +134,7 @@ def _draw(op: Op, seed: int, number: int) -> HostileCall:
     with warnings.catch_warnings():
         # Of conversions, such as of complex numbers to real ones.
         warnings.simplefilter("ignore")
-        return hostile_call(op.overload, _contract(op), seed, number)
-
-
-def _contract(op: Op) -> OpContract:
-    assert op.contract is not None
-    return op.contract
+        return hostile_call(op, seed, number)
 
 
 def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
@@ -220,11 +227,10 @@ def _run_calls(op: Op, seed: int, numbers: range, counts: memoryview, faults: Te
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * mmap.PAGESIZE + _MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
-    contract = _contract(op)
     for number in numbers:
         counts[0] = number
-        hostile = hostile_call(op.overload, contract, seed, number)
-        verdict = judge(contract, hostile, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
+        hostile = hostile_call(op, seed, number)
+        verdict = judge(hostile, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
         counts[1] += 1
         counts[2] += verdict.accepted
         if verdict.reason:

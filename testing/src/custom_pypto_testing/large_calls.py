@@ -12,10 +12,10 @@ from operator import itemgetter
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
-from custom_pypto_contract.names import names_in
+from custom_pypto_contract.expression_names import names_in
 from custom_pypto_contract.shape import leaves
 
-from .drawing import NO_DRAFT, Arguments, Draft, DrawingError, drafted
+from .sample_generator import NO_CALL, Arguments, Candidate, DrawingError, draw_candidate
 
 _SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
 _SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
@@ -25,7 +25,7 @@ _ENOUGH_ELEMENTS = 2**16
 """From here on, two threads share the elements at the grain of custom_pypto/elementwise.h."""
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
-_DRAFTS = 12
+_CANDIDATES = 12
 _MOST_WITH_REST = 2**14
 _WITH_REST = (67, 35, 19, 13, 11, 7)
 """A loop that takes 2, 4, .. 64 at a time leaves a rest; smaller ones for ops with limits."""
@@ -33,9 +33,9 @@ _WITH_REST = (67, 35, 19, 13, 11, 7)
 
 @dataclass(frozen=True)
 class _Large:
-    """A draft with a dim of so large a `size`, and the `elements` of all its tensors."""
+    """A candidate with a dim of so large a `size`, and the `elements` of all its tensors."""
 
-    draft: Draft
+    candidate: Candidate
     size: int
     elements: int
 
@@ -55,11 +55,11 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
     A dim is left out where no such call was found. No call is yielded if the contract does not
     describe the outputs.
     """
-    for dim, drafts in _drafts_by_dim(op):
-        large = filter(None, (_enlarged(each, dim) for each in drafts))
+    for dim, candidates in _candidates_by_dim(op):
+        large = filter(None, (_enlarged(each, dim) for each in candidates))
         for each in sorted(large, key=lambda each: each.rank):
             with suppress(ValueError):  # No integers fit.
-                yield dim, each.draft.arguments()
+                yield dim, each.candidate.arguments()
                 break
 
 
@@ -69,18 +69,18 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
     They are left out where none was found. No call is yielded if the contract does not describe the
     outputs.
     """
-    for dim, drafts in _drafts_by_dim(op):
+    for dim, candidates in _candidates_by_dim(op):
         yield from islice(
-            chain.from_iterable(_of_size(drafts, dim, each) for each in _WITH_REST), 2
+            chain.from_iterable(_of_size(candidates, dim, each) for each in _WITH_REST), 2
         )
 
 
-def _of_size(drafts: list[Draft], dim: str, size: int) -> Iterator[Arguments]:
+def _of_size(candidates: list[Candidate], dim: str, size: int) -> Iterator[Arguments]:
     """Yield the largest call with this size of a dim: a rest changes few of an op's choices."""
     found = []
-    for draft in drafts:
-        with suppress(*NO_DRAFT):
-            resized = _resized(draft, dim, size)
+    for candidate in candidates:
+        with suppress(*NO_CALL):
+            resized = _resized(candidate, dim, size)
             if resized is not None and resized.is_right():
                 found.append((_count_elements(resized), resized))
     for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
@@ -90,14 +90,16 @@ def _of_size(drafts: list[Draft], dim: str, size: int) -> Iterator[Arguments]:
                 return
 
 
-def _drafts_by_dim(op: OpContract) -> Iterator[tuple[str, list[Draft]]]:
+def _candidates_by_dim(op: OpContract) -> Iterator[tuple[str, list[Candidate]]]:
     if op.outputs is None:
         return
     random = Random(op.name)
     # If there are none, the tests of drawn calls say so.
     with suppress(DrawingError):
-        drafts = [drafted(op, random, Draft.is_right, _SMALL)[0] for _ in range(_DRAFTS)]
-        yield from ((dim, drafts) for dim in op.dims)
+        candidates = [
+            draw_candidate(op, random, Candidate.is_right, _SMALL)[0] for _ in range(_CANDIDATES)
+        ]
+        yield from ((dim, candidates) for dim in op.dims)
 
 
 def kept_dims(op: OpContract) -> set[str]:
@@ -109,18 +111,18 @@ def kept_dims(op: OpContract) -> set[str]:
     return {name for shape in shapes for dim in shape for name in names_in(dim.expression)}
 
 
-def _enlarged(draft: Draft, dim: str) -> _Large | None:
-    """Return the draft with a dim that is large; None: no such size is right."""
+def _enlarged(candidate: Candidate, dim: str) -> _Large | None:
+    """Return the candidate with a dim that is large; None: no such size is right."""
     found = None
     for size in _SIZES:
         try:
-            changed = _resized(draft, dim, size)
+            changed = _resized(candidate, dim, size)
             if changed is None:
                 return None
             elements = _count_elements(changed)
             if not changed.is_right() or not 0 < elements <= _MOST_ELEMENTS:
                 continue
-        except NO_DRAFT:
+        except NO_CALL:
             continue
         found = _Large(changed, size, elements)
         if found.is_enough:
@@ -128,18 +130,18 @@ def _enlarged(draft: Draft, dim: str) -> _Large | None:
     return found
 
 
-def _resized(draft: Draft, dim: str, size: int) -> Draft | None:
-    """Return the draft with another size of a dim; None where the call does not have the dim."""
-    old = draft.dims.get(dim)
+def _resized(candidate: Candidate, dim: str, size: int) -> Candidate | None:
+    """Return the candidate with another size of a dim; None where it does not have the dim."""
+    old = candidate.dims.get(dim)
     # A variadic dim may be no dims.
     first = old[0] if isinstance(old, list) and old else None
-    if old in (None, []) or dim in draft.lengths or isinstance(first, list):
+    if old in (None, []) or dim in candidate.lengths or isinstance(first, list):
         return None
-    changed = copy.copy(draft)
-    changed.dims = {**draft.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
+    changed = copy.copy(candidate)
+    changed.dims = {**candidate.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
     return changed
 
 
-def _count_elements(draft: Draft) -> int:
-    sizes = (each for tensor in draft.op.tensors for each in draft.sizes_of_all(tensor))
+def _count_elements(candidate: Candidate) -> int:
+    sizes = (each for tensor in candidate.op.tensors for each in candidate.sizes_of_all(tensor))
     return sum(map(math.prod, sizes))

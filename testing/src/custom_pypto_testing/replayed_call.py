@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from custom_pypto import core
+from custom_pypto.core import contract
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
@@ -17,6 +18,7 @@ from custom_pypto_plugin import SampleInput
 
 from .case import Case
 from .checks.values import check_mutated, check_values, compare_runs, run_of
+from .ops_under_test import Op
 
 
 def replay_calls(lines: Sequence[str], folder: Path, first: int) -> Iterator[dict[str, Any]]:
@@ -67,12 +69,12 @@ def _replay(line: str, folder: Path, found: dict[str, Any]) -> None:
     generator = torch.Generator().manual_seed(found["call"])
     args = decode(call["args"], tensors, generator)
     kwargs = {name: decode(each, tensors, generator) for name, each in call["kwargs"].items()}
-    found["arguments"] = describe_arguments(bind_arguments(op, args, kwargs))
-    case = Case(overload, SampleInput(tuple(args), kwargs), core.reference(op))
+    found["arguments"] = describe_arguments(bind_arguments(contract(op), args, kwargs))
+    case = Case(Op(overload, reference=core.reference(op)), SampleInput(tuple(args), kwargs))
     with torch.no_grad():
-        first, second = (run_of(case.call()) for _ in range(2))
+        first, second = (run_of(case.copy()) for _ in range(2))
         compare_runs(case, second, first, "when the call is repeated")
-        if case.reference is not None:
+        if case.op.reference is not None:
             found["has_reference"] = True
             check_values(case)
             check_mutated(case)

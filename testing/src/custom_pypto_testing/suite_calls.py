@@ -9,9 +9,9 @@ import torch
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 
-from .drawing import Arguments
 from .drawn_samples import drawn_calls
-from .subject import Subject
+from .ops_under_test import ops_of_plugin
+from .sample_generator import Arguments
 
 
 def suite_calls(
@@ -26,13 +26,16 @@ def suite_calls(
         AssertionError: the plugin is not loaded, or two of its samples have one name.
         DrawingError: nothing that the contract allows was found.
     """
-    subject = Subject.of_plugin(plugin)
-    for sample in (case.sample for case in subject.op_on(op, "cpu").cases):
-        yield _call(sample.name, bind_arguments(op, sample.args, sample.kwargs))
+    [found] = [each for each in ops_of_plugin(plugin, "cpu") if each.name == op]
+    assert found.contract is not None
+    for sample in (case.sample for case in found.cases):
+        yield _call(sample.name, bind_arguments(found.contract, sample.args, sample.kwargs))
         if sample.resized is not None:
             other = sample.resized
-            yield _call(f"{sample.name}, resized", bind_arguments(op, other.args, other.kwargs))
-    for number, given in enumerate(drawn_calls(subject.contracts[op], count, seed)):
+            yield _call(
+                f"{sample.name}, resized", bind_arguments(found.contract, other.args, other.kwargs)
+            )
+    for number, given in enumerate(drawn_calls(found.contract, count, seed)):
         yield _call(f"random-{number}", given)
 
 

@@ -13,21 +13,21 @@ import torch
 from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype, read_attribute
 from custom_pypto_contract.checks import Bind, Check, Step
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
-from custom_pypto_contract.names import find_tensors_read
+from custom_pypto_contract.expression_names import find_tensors_read
 from custom_pypto_contract.shape import Choice, resolve
 
-from .drawing import (
+from .sample_generator import (
     COARSE_SIZES,
     SIZES,
     WRONG_SIZES,
     Arguments,
-    Draft,
+    Candidate,
     DrawingError,
     applies,
     broken_rules,
     describe_rule,
-    drafted,
     draw,
+    draw_candidate,
     limits_of,
 )
 
@@ -69,8 +69,10 @@ def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
     for _ in range(_TRIES):
         if not unsatisfied:
             break
-        draft, _ = drafted(op, random, Draft.is_right)
-        unsatisfied -= {each for each in unsatisfied if applies(op, op.rules[each], draft.value_of)}
+        candidate, _ = draw_candidate(op, random, Candidate.is_right)
+        unsatisfied -= {
+            each for each in unsatisfied if applies(op, op.rules[each], candidate.value_of)
+        }
     for number, rule in enumerate(op.rules):
         if number in unsatisfied:
             yield f"no drawn call satisfies {describe_rule(rule)}"
@@ -86,27 +88,27 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
     """Break a rule over dims: choose other dims for a call that is right, or draw another call."""
     rule = op.rules[number]
 
-    def is_first_broken(draft: Draft) -> bool:
-        # Asked first, since few drafts break it.
-        if next(broken_rules(op, [rule], draft.value_of), None) is None:
+    def is_first_broken(candidate: Candidate) -> bool:
+        # Asked first, since few candidates break it.
+        if next(broken_rules(op, [rule], candidate.value_of), None) is None:
             return False
-        broken = broken_rules(op, op.rules, draft.value_of)
+        broken = broken_rules(op, op.rules, candidate.value_of)
         # Equal rules of other arguments break too; the error names the first.
         return next(broken, None) is rule and all(_is_alike(rule, each) for each in broken)
 
     reads_dims = not rule.names.isdisjoint(op.dims)
     tries_left = _TRIES
 
-    def breaks_it(draft: Draft) -> bool:
+    def breaks_it(candidate: Candidate) -> bool:
         nonlocal tries_left
-        if not reads_dims or not draft.is_right():
-            return is_first_broken(draft)
+        if not reads_dims or not candidate.is_right():
+            return is_first_broken(candidate)
         if tries_left == 0:
             raise DrawingError(f"{op.name}: no sizes break rule {number}")
         tries_left -= 1
         for _ in range(_REDRAWS):
-            draft.redraw_sizes(rule.names, WRONG_SIZES)
-            if is_first_broken(draft):
+            candidate.redraw_sizes(rule.names, WRONG_SIZES)
+            if is_first_broken(candidate):
                 return True
         return False
 
@@ -115,7 +117,7 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
 
     for sizes in (SIZES, COARSE_SIZES):
         try:
-            _, given = drafted(op, random, breaks_it, sizes)
+            _, given = draw_candidate(op, random, breaks_it, sizes)
         except DrawingError:
             continue
         yield Violation(f"rule {number}", rule.argument, given)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from custom_pypto_build import plugin_library
 from custom_pypto_simulator_build import build_kernels
-from custom_pypto_testing.verification.checks import FASTER
+from custom_pypto_testing.verification.report import FASTER
 from simulated import Simulated
 
 HERE = Path(__file__).parent

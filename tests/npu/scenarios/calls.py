@@ -8,7 +8,7 @@ from typing import Any
 import custom_pypto_simulator
 import torch
 import torch_npu
-from custom_pypto_testing.call import Call
+from custom_pypto_testing.case import Case
 
 
 def refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
@@ -25,10 +25,10 @@ def refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
     raise AssertionError("no error")
 
 
-def refusal_before_writing(call: Call, function: Callable[..., Any] | None = None) -> str:
+def refusal_before_writing(call: Case, function: Callable[..., Any] | None = None) -> str:
     """The error of a call, or of `function` with its arguments; no cache is written."""
     before = {name: cache.clone() for name, cache in call.mutable.items()}
-    message = refusal(function or call.op, *call.args, **call.kwargs)
+    message = refusal(function or call.op.overload, *call.args, **call.kwargs)
     for name, cache in call.mutable.items():
         assert torch.equal(cache, before[name]), name
     return message

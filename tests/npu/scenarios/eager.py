@@ -8,33 +8,39 @@ from typing import Any
 
 import torch
 import torch_npu
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
-from custom_pypto_testing.verification.results import CHECKS
+from custom_pypto_testing.verification.op_checks import check_results
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
 from scenarios.fractal_nz import to_fractal_nz
-from scenarios.samples import case_named, one_of_each_form, op, refused_cases, with_other_values
+from scenarios.samples import (
+    case_named,
+    cases_of,
+    one_of_each_form,
+    refused_cases,
+    with_other_values,
+)
 
 
 def agrees_with_the_reference(name: str) -> int:
     """Every sample: results, caches, versions, aliasing, fake. Returns how many there are."""
-    cases = op(name).cases
+    cases = cases_of(name)
     for case in cases:
-        for check in CHECKS:
-            try:
-                check(case)
-            except Exception as error:
-                raise AssertionError(f"{case.id}: {check.__name__}: {error}") from error
+        try:
+            check_results(case)
+        except Exception as error:
+            raise AssertionError(f"{case.id}: {error}") from error
     return len(cases)
 
 
 def passes_opcheck(name: str) -> int:
     """`torch.library.opcheck` on a sample of each form. Returns how many there are."""
-    cases = one_of_each_form(op(name).cases)
+    cases = one_of_each_form(cases_of(name))
     for case in cases:
         # CANN's gradients of these are of other calls than the samples: gradients_of_...
         is_other = name in ("npu_sparse_flash_attention", "npu_lightning_indexer")
@@ -44,10 +50,10 @@ def passes_opcheck(name: str) -> int:
 
 def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
     """A simulated custom kernel computes with the CPU kernel, so nothing may differ."""
-    cases = op(name).cases
+    cases = cases_of(name)
     for case in cases:
-        on_npu = case.call()
-        on_cpu = on_npu.on_cpu()
+        on_npu = case.copy()
+        on_cpu = on_npu.copy_to_cpu()
         torch.testing.assert_close(
             _on_cpu(on_npu.run()), on_cpu.run(), rtol=0, atol=0, equal_nan=True
         )
@@ -59,15 +65,15 @@ def agrees_with_the_cpu_bit_by_bit(name: str) -> int:
 def launches_again(name: str) -> int:
     """Run every sample, then other values. Returns how often phase 1 ran for the latter."""
     counted = 0
-    for case in op(name).cases:
+    for case in cases_of(name):
         # Alive while the others are, so that no tensor is where one was before.
-        call = case.call()
+        call = case.copy()
         kept = [call, call.run()]
         torch_npu.npu.synchronize()
         other = with_other_values(case)
         checks.check_values(other)
         checks.check_mutated(other)
-        _, runs = count_phase_1(other.call().run)
+        _, runs = count_phase_1(other.copy().run)
         counted += runs
         kept.clear()
     return counted
@@ -98,9 +104,9 @@ def gradients_agree_with_the_cpu() -> None:
 
 def gradients_of_attention_agree_with_the_cpu() -> None:
     """For the calls that CANN has gradients for: the samples of the gradient op."""
-    for case in op("npu_sparse_flash_attention_grad").cases:
-        call = case.call()
-        given = bind_arguments(case.name, call.args, call.kwargs)
+    for case in cases_of("npu_sparse_flash_attention_grad"):
+        call = case.copy()
+        given = bind_arguments(contract(case.name), call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
@@ -118,9 +124,9 @@ def gradients_of_attention_agree_with_the_cpu() -> None:
 
 def gradients_of_the_indexer_agree_with_the_cpu() -> None:
     """As for attention. The values are summed: kernels may order equal ones differently."""
-    for case in op("npu_lightning_indexer_grad").cases:
-        call = case.call()
-        given = bind_arguments(case.name, call.args, call.kwargs)
+    for case in cases_of("npu_lightning_indexer_grad"):
+        call = case.copy()
+        given = bind_arguments(contract(case.name), call.args, call.kwargs)
 
         def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
             indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
@@ -165,7 +171,7 @@ def refuses(dtype: str) -> str:
 
 def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
     """The errors for the samples that this machine's kernels do not take; no cache is written."""
-    return {each.sample.name: refusal_before_writing(each.call()) for each in refused_cases(name)}
+    return {each.sample.name: refusal_before_writing(each.copy()) for each in refused_cases(name)}
 
 
 def gives_the_log_sum_exp_of_paged_keys() -> None:
@@ -187,8 +193,8 @@ def attends_before_rows_of_padding() -> None:
 
 def _attention() -> dict[str, Any]:
     """A call of TND queries and paged keys that CANN's own kernel takes."""
-    call = case_named("npu_sparse_flash_attention", "deepseek-tnd").call()
-    return bind_arguments("npu_sparse_flash_attention", call.args, call.kwargs)
+    call = case_named("npu_sparse_flash_attention", "deepseek-tnd").copy()
+    return bind_arguments(contract("npu_sparse_flash_attention"), call.args, call.kwargs)
 
 
 def attention(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
@@ -198,7 +204,7 @@ def attention(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
 
 def attends_to_strided_caches() -> None:
     """Both caches in one buffer, as the op allows and CANN's own kernel does not."""
-    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").call()
+    call = case_named("npu_sparse_flash_attention", "deepseek-bsnd").copy()
     caches = {name: call.tensors[name] for name in ("kv_cache", "kr_cache")}
     sizes = [cache.size(-1) for cache in caches.values()]
     strided = torch.split(torch.cat([*caches.values()], -1), sizes, -1)
@@ -211,7 +217,7 @@ def attends_to_strided_caches() -> None:
 def fills_strided_caches(sample: str) -> None:
     """All three caches of the fused op in one buffer, as the op allows and its kernels do not."""
     case = case_named("npu_sparse_attention_pto", sample)
-    call = case.call()
+    call = case.copy()
     sizes = [cache.size(-1) for cache in call.mutable.values()]
     strided = torch.split(torch.cat([*call.mutable.values()], -1), sizes, -1)
     assert not any(cache.is_contiguous() for cache in strided)
@@ -222,7 +228,7 @@ def fills_strided_caches(sample: str) -> None:
 
 def refuses_strided_caches(sample: str) -> str:
     """The error of the fused op for a sample with strided caches; none is written."""
-    call = case_named("npu_sparse_attention_pto", sample).call()
+    call = case_named("npu_sparse_attention_pto", sample).copy()
     strided = {name: torch.stack([cache] * 2, 1)[:, 0] for name, cache in call.mutable.items()}
     assert not any(cache.is_contiguous() for cache in strided.values())
     return refusal_before_writing(call.replace(strided))
@@ -231,11 +237,11 @@ def refuses_strided_caches(sample: str) -> str:
 def reads_strided_arguments(name: str, sample: str) -> list[str]:
     """With each argument that is only read, strided, the results are the same. Returns which."""
     case = case_named(name, sample)
-    expected = case.call()
+    expected = case.copy()
     returned = _on_cpu(expected.run())
     read = [argument for argument in expected.tensors if argument not in expected.mutable]
     for argument in read:
-        call = case.call()
+        call = case.copy()
         strided = torch.stack([call.tensors[argument]] * 2, -1)[..., 0]
         assert not strided.is_contiguous()
         call = call.replace({argument: strided})
@@ -253,7 +259,7 @@ def attends_to_nothing(sample: str) -> None:
 
     Zeros, and sums of no exponentials.
     """
-    call = case_named("npu_sparse_flash_attention", sample).call()
+    call = case_named("npu_sparse_flash_attention", sample).copy()
     of_queries = ("query", "query_rope", "sparse_indices")
     empty = [
         {"sparse_indices": call.tensors["sparse_indices"][..., :0]},
@@ -269,7 +275,7 @@ def attends_to_nothing(sample: str) -> None:
 
 def has_gradients_of_nothing(sample: str) -> None:
     """No index for any token, and no token: zeros, also of sizes beyond the kernel's limits."""
-    call = case_named("npu_sparse_flash_attention_grad", sample).call()
+    call = case_named("npu_sparse_flash_attention_grad", sample).copy()
     of_queries = ("query", "query_rope", "d_out", "out", "sparse_indices")
     empty = [
         {"sparse_indices": call.tensors["sparse_indices"][..., :0]},
@@ -285,10 +291,10 @@ def has_gradients_of_nothing(sample: str) -> None:
 
 def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     """Without a latent part the gradient of the log-sum-exp is not zero. Returns the error."""
-    call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").call()
+    call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").copy()
     latent = ("query", "key", "value", "d_out", "out")
     call = call.replace({name: call.tensors[name][..., :0] for name in latent})
-    given = bind_arguments(call.name, call.args, call.kwargs)
+    given = bind_arguments(contract(call.name), call.args, call.kwargs)
     op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
@@ -297,7 +303,7 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
 
 def has_gradients_of_no_scores(sample: str) -> None:
     """The indexer's, where no position is listed: zeros, also beyond the kernel's limits."""
-    call = case_named("npu_lightning_indexer_grad", sample).call()
+    call = case_named("npu_lightning_indexer_grad", sample).copy()
     none = {name: call.tensors[name][..., :0] for name in ("dy", "sparse_indices")}
     gradients = call.replace(none).run()
     sizes = [call.tensors[name].shape for name in ("query", "key", "weights")]

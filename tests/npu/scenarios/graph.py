@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -11,13 +12,18 @@ import torch_npu
 import torchair
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import samples
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.values import compare_mutated, compare_returned
 
 from scenarios.calls import refusal, refusal_before_writing
 from scenarios.ge_graph import GeGraph
-from scenarios.samples import case_named, one_of_each_form, op, refused_cases, with_other_values
+from scenarios.samples import (
+    case_named,
+    cases_of,
+    one_of_each_form,
+    refused_cases,
+    with_other_values,
+)
 
 PUBLISHED = "published"
 """The name of a sample of the prologs, and of the fused op, at sizes that MlaPrologV3 takes."""
@@ -38,9 +44,9 @@ def _compiled(op: Any, backend: Any, dynamic: bool) -> Any:
     return torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
 
 
-def _check(function: Any, case: Case) -> Call:
+def _check(function: Any, case: Case) -> Case:
     """Returns the call: what holds it, holds the memory of its arguments."""
-    call = case.call()
+    call = case.copy()
     try:
         returned = function(*call.args, **call.kwargs)
         compare_returned(case, returned, case.expected.returned)
@@ -56,23 +62,23 @@ def compiles(name: str, backend: str, dynamic: bool) -> int:
     A static graph of torchair's is made of every sample. Symbolic sizes, and npugraph_ex, which
     calls eager kernels, do not distinguish sizes: they get one sample of each form.
     """
-    cases = op(name).cases
+    cases = cases_of(name)
     if dynamic or backend != "torchair":
         cases = one_of_each_form(cases)
     for case in cases:
-        function = _compiled(case.op, _backend(backend), dynamic)
+        function = _compiled(case.op.overload, _backend(backend), dynamic)
         _check(function, case)
         # Held: torchair takes a larger cache for this one where it gets this one's memory.
         _earlier = _check(function, with_other_values(case))
         if dynamic and case.sample.resized is not None:
-            _check(function, Case(case.op, case.sample.resized, case.reference))
+            _check(function, case.resized)
     return len(cases)
 
 
 def one_function_takes(name: str) -> int:
     """Every sample, by one compiled function. Returns how many they are."""
-    cases = op(name).cases
-    function = _compiled(cases[0].op, _backend("torchair"), dynamic=True)
+    cases = cases_of(name)
+    function = _compiled(cases[0].op.overload, _backend("torchair"), dynamic=True)
     _earlier = [_check(function, case) for case in (*cases, *cases)]
     return len(cases)
 
@@ -80,16 +86,16 @@ def one_function_takes(name: str) -> int:
 def replays(name: str) -> int:
     """Capture the op, change its arguments in place, replay. Returns how many samples there are."""
     # A tensor that overlaps itself cannot be changed in place.
-    cases = [case for case in op(name).cases if case.sample.name != "expanded"]
+    cases = [case for case in cases_of(name) if case.sample.name != "expanded"]
     for case in cases:
-        call = case.call()
+        call = case.copy()
         call.run()
         torch_npu.npu.synchronize()
         graph = torch_npu.npu.NPUGraph()
         with torch_npu.npu.graph(graph):
             returned = call.run()
         for other in (with_other_values(case), case):
-            for argument, tensor in other.call().tensors.items():
+            for argument, tensor in other.copy().tensors.items():
                 call.tensors[argument].copy_(tensor)
             graph.replay()
             torch_npu.npu.synchronize()
@@ -118,7 +124,7 @@ def _graphs(name: str, sample: str) -> dict[str, GeGraph]:
     """The graph of a sample in both stages; its results are right."""
     case = _published(name) if sample == PUBLISHED else case_named(name, sample)
     with tempfile.TemporaryDirectory() as folder:
-        _check(_compiled(case.op, dumping(folder), dynamic=False), case)
+        _check(_compiled(case.op.overload, dumping(folder), dynamic=False), case)
         return {stage: GeGraph(folder, stage) for stage in ("original", "optimized")}
 
 
@@ -132,8 +138,10 @@ def dumping(folder: str) -> Any:
 
 def refuses_log_sum_exp() -> str:
     """The error of a graph in which SparseFlashAttention would return the log-sum-exp."""
-    call = case_named("npu_sparse_flash_attention", "log-sum-exp").call()
-    return refusal(_compiled(call.op, _backend("torchair"), False), *call.args, **call.kwargs)
+    call = case_named("npu_sparse_flash_attention", "log-sum-exp").copy()
+    return refusal(
+        _compiled(call.op.overload, _backend("torchair"), False), *call.args, **call.kwargs
+    )
 
 
 def refuses_what_its_nodes_do_not_take(name: str) -> list[str]:
@@ -147,7 +155,8 @@ def refuses_sample(name: str, sample: str) -> str:
 
 
 def _refusal(case: Case) -> str:
-    return refusal_before_writing(case.call(), _compiled(case.op, _backend("torchair"), False))
+    function = _compiled(case.op.overload, _backend("torchair"), False)
+    return refusal_before_writing(case.copy(), function)
 
 
 def refuses_dtype(dtype: str) -> str:
@@ -175,6 +184,6 @@ def _published(name: str) -> Case:
         "npu_indexer_prolog": samples.indexer_arguments,
         "npu_sparse_attention_pto": samples.fused_arguments,
     }[name](sizes, "npu")
-    first = op(name).cases[0]
+    first = cases_of(name)[0]
     sample = SampleInput(tuple(arguments.values()), name=PUBLISHED)
-    return Case(first.op, sample, first.reference)
+    return replace(first, sample=sample)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 
 import torch
-from custom_pypto import core
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.subject import Op, Subject
+from custom_pypto_testing.ops_under_test import Op, op_of_plugin
 
 # Samples that CANN's own kernels do not take.
 _BEYOND_STOCK = {
@@ -51,13 +49,10 @@ _TAKEN_BY_CUSTOM = {
 }
 
 
-def op(name: str) -> Op:
-    """An op with its cases on npu that this machine's kernels take."""
-    every = _every(name)
+def cases_of(name: str) -> tuple[Case, ...]:
+    """The cases of an op on npu that this machine's kernels take."""
     beyond = _beyond(name)
-    return replace(
-        every, cases=tuple(case for case in every.cases if case.sample.name not in beyond)
-    )
+    return tuple(case for case in _every(name).cases if case.sample.name not in beyond)
 
 
 def case_named(name: str, sample: str) -> Case:
@@ -73,8 +68,7 @@ def refused_cases(name: str) -> list[Case]:
 @cache
 def _every(name: str) -> Op:
     """The op with every sample. The reference computes each sample once a process."""
-    (plugin,) = (record.plugin for record in core.ops() if record.name == name)
-    return Subject.of_plugin(plugin).op_on(name, "npu")
+    return op_of_plugin(name, "npu")
 
 
 def _beyond(name: str) -> list[str]:
@@ -107,7 +101,7 @@ def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 
 
 def _arguments(case: Case) -> dict[str, object]:
-    names = (argument.name for argument in case.op._schema.arguments)
+    names = (argument.name for argument in case.op.schema.arguments)
     return dict(zip(names, case.sample.args, strict=False)) | dict(case.sample.kwargs)
 
 
@@ -134,6 +128,4 @@ def with_other_values(original: Case) -> Case:
             return (tensor - 1).clamp(min=0)
         return tensor.clone()
 
-    call = original.call().map(change)
-    sample = replace(original.sample, args=call.args, kwargs=call.kwargs)
-    return Case(original.op, sample, original.reference)
+    return original.copy().map(change)

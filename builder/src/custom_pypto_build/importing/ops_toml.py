@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from custom_pypto_contract import ops_file
 
-from custom_pypto_build.ops_header.names import struct_name
-from custom_pypto_build.ops_header.refusal import find_refusal
+from custom_pypto_build.ops_header import find_refusal
+from custom_pypto_build.ops_header.cpp_names import struct_name
 
 from .model import Decision, ImportedOp, ImportingError, Subject
 

@@ -14,7 +14,7 @@ from custom_pypto_contract.aclnn_header import Declaration
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.schema import parse_schema
 
-from custom_pypto_build.ops_header.names import struct_name
+from custom_pypto_build.ops_header.cpp_names import struct_name
 
 from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
 from .definition import Definition

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
+from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.op_table import Constants
 from custom_pypto_contract.ops_file import OpsFile
 
+from custom_pypto_build.errors import BuildError
+
+from .cpp_names import camel, constant_definition, enumerated
 from .groups import check_group, group_struct
 from .name_checks import check_names
-from .names import camel, constant_definition, enumerated
 from .op_struct import OpStruct
 
 FILE_NAME = "ops.h"
@@ -60,6 +63,17 @@ def header_text(file: OpsFile, macros: Collection[str] = ()) -> str:
     for op in file.ops:
         lines += ["", *OpStruct(op).lines()]
     return "\n".join([*lines, "", "}  // namespace ops", ""])
+
+
+def find_refusal(document: str) -> str | None:
+    """Return what is wrong with the text of an ops.toml; None if nothing is."""
+    try:
+        header_text(ops_file.read_document(ops_file.parse_toml(document)))
+    except (BuildError, ValueError) as error:
+        return str(error).removeprefix(f"{ops_file.FILE_NAME}: ")
+    except RecursionError:
+        return "a value is nested too deeply"
+    return None
 
 
 def _merge_enums(ops: Iterable[OpContract]) -> dict[str, list[str]]:

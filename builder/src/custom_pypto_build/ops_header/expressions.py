@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.dtypes import DTYPES
-from custom_pypto_contract.names import INFINITY
+from custom_pypto_contract.expression_names import INFINITY
 from custom_pypto_contract.nodes import INDEX, list_of
 
-from .names import camel, constant, enumerated, identifier, member, quoted, view
+from .cpp_names import camel, constant, enumerated, identifier, info, member, quoted
 
 # Functions of Operands, in custom_pypto/op_contract.h.
 _OPERATIONS: dict[type[ast.operator], str] = {
@@ -33,7 +33,7 @@ _COMPARISONS: dict[type[ast.cmpop], str] = {
 
 
 class Expressions:
-    """Writes the expressions of one op. They read a tensor `x` through a View, `x_view`."""
+    """Writes the expressions of one op. They read a tensor `x` through a TensorInfo, `x_info`."""
 
     def __init__(self, op: OpContract) -> None:
         self.op = op
@@ -52,11 +52,11 @@ class Expressions:
             case ast.Attribute(ast.Name(name), attribute):
                 if list_of(name) in self.op.dims:
                     return f"s.{member(name)}.size"
-                return f"{view(name)}.{ATTRIBUTES[attribute].view}"
+                return f"{info(name)}.{ATTRIBUTES[attribute].cpp}"
             case ast.Subscript(ast.Attribute(ast.Name(name)), ast.Slice(upper=ast.expr() as upper)):
-                return f"{view(name)}.sizes_until({self.text(upper)})"
+                return f"{info(name)}.sizes_until({self.text(upper)})"
             case ast.Subscript(ast.Attribute(ast.Name(name), attribute), index):
-                return f"{view(name)}.{ATTRIBUTES[attribute].element}({self.text(index)})"
+                return f"{info(name)}.{ATTRIBUTES[attribute].element}({self.text(index)})"
             case ast.Subscript(of, index):
                 return f"{self.text(of)}[{self.text(index)}]"
             case ast.UnaryOp(ast.Not(), operand):

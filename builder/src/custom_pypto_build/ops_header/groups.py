@@ -10,7 +10,7 @@ from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import choices
 
-from .names import argument_type, camel, dim_type, enumerated, identifier, quoted, struct_name
+from .cpp_names import argument_type, camel, dim_type, enumerated, identifier, quoted, struct_name
 
 
 def group_struct(name: str, op: OpContract) -> Iterator[str]:

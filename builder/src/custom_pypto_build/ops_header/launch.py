@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from custom_pypto_contract.call import Call, Value
 from custom_pypto_contract.contract import OpContract
 
-from .names import constant, identifier, quoted
+from .cpp_names import constant, identifier, quoted
 
 
 def launch(op: OpContract) -> Iterator[str]:

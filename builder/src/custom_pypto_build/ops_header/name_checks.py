@@ -9,7 +9,7 @@ from custom_pypto_contract import ops_file
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 
-from .names import camel, enumerated, identifier, struct_name
+from .cpp_names import camel, enumerated, identifier, struct_name
 from .op_struct import returned_values
 
 _RESERVED = re.compile("__|_[A-Z]")

@@ -10,9 +10,9 @@ from custom_pypto_contract.contract import OpContract, Output
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.shape import Choice, Shape, Tree, leaves
 
+from .cpp_names import argument_type, camel, dim_type, identifier, quoted, struct_name, value_type
 from .expressions import Expressions
 from .launch import launch
-from .names import argument_type, camel, dim_type, identifier, quoted, struct_name, value_type
 from .statements import Statements
 
 
@@ -113,7 +113,7 @@ class OpStruct:
                 f"  static bool {name}_supports([[maybe_unused]] const AnyArguments& a,"
                 " [[maybe_unused]] const AnySizes& s) {"
             )
-            yield from Statements(self._expressions).views([condition])
+            yield from Statements(self._expressions).infos([condition])
             yield f"    return {self._expressions.text(condition)};"
             yield "  }"
 
@@ -129,7 +129,7 @@ class OpStruct:
             " [[maybe_unused]] const AnySizes& s,"
             " [[maybe_unused]] const char* op = name) {"
         )
-        yield from Statements(self._expressions).views(
+        yield from Statements(self._expressions).infos(
             [
                 dim.expression
                 for output in op.outputs

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.expression import Message
-from custom_pypto_contract.names import find_tensors_read
+from custom_pypto_contract.expression_names import find_tensors_read
 from custom_pypto_contract.nodes import list_of
 
+from .cpp_names import identifier, info, quoted
 from .expressions import Expressions
-from .names import identifier, quoted, view
 
 
 class Statements:
@@ -19,26 +19,26 @@ class Statements:
 
     def __init__(self, expressions: Expressions) -> None:
         self._expressions = expressions
-        # Tensors that have been read into a local View.
-        self._views: set[str] = set()
+        # Tensors that have been read into a local TensorInfo.
+        self._infos: set[str] = set()
 
     def of(self, steps: Iterable[Step], pad: str = "    ") -> Iterator[str]:
         """Return the lines of checks, bindings and branches."""
         for step in steps:
             yield from self._step(step, pad)
 
-    def views(self, nodes: Iterable[ast.expr], pad: str = "    ") -> Iterator[str]:
-        """Return the lines that make a View of each tensor before it is read first."""
-        yield from self._views_of(find_tensors_read(nodes), pad)
+    def infos(self, nodes: Iterable[ast.expr], pad: str = "    ") -> Iterator[str]:
+        """Return the lines that make a TensorInfo of each tensor before it is read first."""
+        yield from self._infos_of(find_tensors_read(nodes), pad)
 
     def _step(self, step: Step, pad: str) -> Iterator[str]:
         if isinstance(step, Check):
-            yield from self.views(_nodes(step), pad)
+            yield from self.infos(_nodes(step), pad)
             yield f"{pad}if (CUSTOM_PYPTO_UNLIKELY(!({self._expressions.text(step.condition)}))) {{"
             yield f"{pad}  custom_pypto::fail({self._failure(step.argument, step.message)});"
             yield f"{pad}}}"
         elif isinstance(step, Bind):
-            yield from self.views(_nodes(step), pad)
+            yield from self.infos(_nodes(step), pad)
             dim = f"s.{identifier(list_of(step.dim))}"
             have = self._expressions.is_bound(step.dim)
             only_if = f"if (!({have})) " if step.may_be_bound else ""
@@ -46,35 +46,35 @@ class Statements:
             bind = f"{dim} = {value}" if list_of(step.dim) == step.dim else f"{dim}.add({value})"
             yield f"{pad}{only_if}{bind};"
         elif isinstance(step, Each):
-            yield from self.views([step.count], pad)
-            outer_views = set(self._views)
+            yield from self.infos([step.count], pad)
+            outer_infos = set(self._infos)
             yield f"{pad}for (int64_t i = 0; i < {self._expressions.text(step.count)}; ++i) {{"
             yield from self.of(step.steps, f"{pad}  ")
-            self._views = outer_views
+            self._infos = outer_infos
             yield f"{pad}}}"
         else:
             yield from self._branch(step, pad)
 
     def _branch(self, branch: Branch, pad: str) -> Iterator[str]:
-        yield from self._views_of(self._required(branch), pad)
+        yield from self._infos_of(self._required(branch), pad)
         word = "if"
-        yield from self.views([condition for condition, _ in branch.cases], pad)
+        yield from self.infos([condition for condition, _ in branch.cases], pad)
         for condition, inner in branch.cases:
-            outer_views = set(self._views)
+            outer_infos = set(self._infos)
             yield f"{pad}{word} ({self._expressions.text(condition)}) {{"
             yield from self.of(inner, f"{pad}  ")
-            self._views = outer_views
+            self._infos = outer_infos
             word = "} else if"
         yield f"{pad}}}"
 
-    def _views_of(self, names: Iterable[str], pad: str) -> Iterator[str]:
+    def _infos_of(self, names: Iterable[str], pad: str) -> Iterator[str]:
         for name in sorted(names):
-            if list_of(name) in self._expressions.types and name not in self._views:
-                self._views.add(name)
+            if list_of(name) in self._expressions.types and name not in self._infos:
+                self._infos.add(name)
                 tensor = f"a.{identifier(name)}"
                 if list_of(name) != name:
                     tensor = self._expressions.tensor(name)
-                yield f"{pad}const custom_pypto::View {view(name)}({tensor});"
+                yield f"{pad}const custom_pypto::TensorInfo {info(name)}({tensor});"
 
     def _required(self, step: Step) -> set[str]:
         """The tensors that a step reads and that every call gives."""
@@ -105,7 +105,7 @@ def _nodes(step: Check | Bind) -> list[ast.expr]:
     """Return the expressions of a step for which tensors are viewed."""
     if isinstance(step, Bind):
         return [step.value]
-    # An attribute alone, in a message, is printed without a view.
+    # An attribute alone, in a message, is printed without one.
     return [
         step.condition,
         *(part for part in step.message if not isinstance(part, str | ast.Attribute)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from custom_pypto_build.ops_header.names import identifier
+from custom_pypto_build.ops_header.cpp_names import identifier
 
 from .new_plugin import DTYPES, NewPlugin, free_name
 
@@ -38,7 +38,7 @@ constexpr int64_t kGrain = 16384;
 
 // T is the dtype. ops.toml has checked the arguments, and the outputs are allocated.
 template <typename T>
-void compute(const Op::Arguments& a, {unused}const Op::Outputs& out) {{
+void compute(const Op::Arguments& a, const Op::Outputs& out) {{
   // Numbers of 16 bits are computed in float, and rounded once.
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 {pointers}
@@ -71,7 +71,6 @@ def text(made: NewPlugin) -> str:
     return _SOURCE.format(
         op=made.schema.name,
         struct=made.op,
-        unused="" if made.outputs else "[[maybe_unused]] ",
         first=identifier(made.first),
         first_name=made.first,
         types=", ".join(_TYPES[each] for each in DTYPES),
@@ -84,12 +83,9 @@ def text(made: NewPlugin) -> str:
 def _pointers(made: NewPlugin, data: dict[str, str], taken: set[str]) -> Iterator[str]:
     for each in made.factors:
         pointer, member = data[each.name], identifier(each.name)
-        if each.is_mutable:
-            yield f"T* {pointer} = a.{member}.mutable_data_ptr<T>();"
-        else:
-            dense = free_name(f"dense_{each.name}", taken)
-            yield f"const auto {dense} = custom_pypto::to_contiguous(a.{member});"
-            yield f"const T* {pointer} = {dense}.const_data_ptr<T>();"
+        dense = free_name(f"dense_{each.name}", taken)
+        yield f"const auto {dense} = custom_pypto::to_contiguous(a.{member});"
+        yield f"const T* {pointer} = {dense}.const_data_ptr<T>();"
     for name in made.outputs:
         yield f"T* {data[name]} = out.{identifier(name)}.mutable_data_ptr<T>();"
 
@@ -101,7 +97,7 @@ def _product(made: NewPlugin, data: dict[str, str]) -> Iterator[str]:
     else:
         yield f"Wide product = {head};"
         yield from (f"product *= {each};" for each in rest)
-    for name in (*(each.name for each in made.written), *made.outputs):
+    for name in made.outputs:
         yield f"{data[name]}[i] = static_cast<T>(product);"
 
 

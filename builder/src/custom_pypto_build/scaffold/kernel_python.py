@@ -58,8 +58,5 @@ def _body(made: NewPlugin) -> Iterator[str]:
     yield f"{wide} = torch.promote_types({made.first}.dtype, torch.float32)"
     product = " * ".join(f"{name}.to({wide})" for name in made.product)
     # A returned tensor has the strides that ops.toml gives it.
-    dense = ".contiguous()" if made.outputs else ""
-    yield f"{result} = ({product}).to({made.first}.dtype){dense}"
-    yield from (f"{each.name}.copy_({result})" for each in made.written)
-    if made.outputs:
-        yield f"return {', '.join([result, *[f'{result}.clone()'] * (len(made.outputs) - 1)])}"
+    yield f"{result} = ({product}).to({made.first}.dtype).contiguous()"
+    yield f"return {', '.join([result, *[f'{result}.clone()'] * (len(made.outputs) - 1)])}"

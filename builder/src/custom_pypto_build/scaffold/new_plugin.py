@@ -15,7 +15,7 @@ from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 from custom_pypto_contract.errors import ContractError, any_of
 from custom_pypto_contract.schema import Argument, Schema, parse_schema
 
-from custom_pypto_build.ops_header.names import struct_name
+from custom_pypto_build.ops_header.cpp_names import struct_name
 
 DTYPES = ("float16", "bfloat16", "float32", "float64")
 """The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
@@ -27,6 +27,7 @@ _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "in
 _HIDDEN = {
     "torch": "the definition could not name the module torch beside",
     "mode": "torch.compile cannot pass by keyword",
+    "out": "torch.compile takes for the memory of a result",
 }
 """Why no argument has the name."""
 _OFFICIAL = "custom_pypto_"
@@ -86,11 +87,6 @@ class NewPlugin:
         """The names that are multiplied; a single tensor stands there twice."""
         names = tuple(each.name for each in self.factors)
         return names if len(names) > 1 else names * 2
-
-    @cached_property
-    def written(self) -> tuple[Argument, ...]:
-        """The tensors that the op writes the product into."""
-        return tuple(each for each in self.factors if each.is_mutable)
 
     @cached_property
     def unused(self) -> tuple[Argument, ...]:
@@ -187,10 +183,10 @@ def _check_schema(made: NewPlugin) -> None:
                 f"--schema: it returns {each.type}, and outputs that ops.toml describes are of type"
                 " Tensor; docs/contract.md says how to write an op without `outputs`"
             )
-    if not made.schema.returns and not made.written:
+    if not made.schema.returns or any(each.is_mutable for each in made.schema.arguments):
         raise ScaffoldError(
-            "--schema: the op neither returns nor writes a tensor; write what it returns, or"
-            f" Tensor(a!) {made.first}"
+            "--schema: the op returns no tensor, or writes an argument; docs/contract.md says how"
+            " to write such an op"
         )
     for argument in made.schema.arguments:
         if argument.name in _HIDDEN:

@@ -15,27 +15,14 @@ def text(made: NewPlugin) -> str:
 
 def summary(made: NewPlugin) -> str:
     """Return what the op does, in a sentence."""
-    product = " * ".join(made.product)
-    written = " and ".join(each.name for each in made.written)
-    return f"{product}, element by element" + (f", written into {written}" if written else "")
+    return f"{' * '.join(made.product)}, element by element"
 
 
 def definition(made: NewPlugin) -> str:
     """Return the op in PyTorch: computed in float64, rounded once."""
     product = " * ".join(f"{name}.double()" for name in made.product)
-    count = len(made.outputs)
-    result = f"({product}).to({made.first}.dtype)"
-    if not made.written:
-        return result if count == 1 else f"({result},) * {count}"
-    # copy_ rounds; so that all have the old values, the product is computed before.
-    if not count:
-        if len(made.written) == 1:
-            return f"[{made.written[0].name}.copy_({product})] and None"
-        result = f"({product})"
-    names = ", ".join(each.name for each in made.written)
-    copies = f"[each.copy_(product) for each in [{names}]]"
-    returned = {0: "None", 1: "product"}.get(count, f"(product,) * {count}")
-    return f"[{copies} and {returned} for product in [{result}]][0]"
+    result, count = f"({product}).to({made.first}.dtype)", len(made.outputs)
+    return result if count == 1 else f"({result},) * {count}"
 
 
 def launch(made: NewPlugin) -> str:
@@ -47,8 +34,7 @@ def launch(made: NewPlugin) -> str:
 def graph(made: NewPlugin) -> str:
     """Return the operator in graphs, whose parameters are called as the arguments."""
     arguments = ", ".join(f"{each.name}={each.name}" for each in made.schema.arguments)
-    results = made.outputs or tuple(each.name for each in made.written)
-    return f"{made.kernel}({arguments}) -> {', '.join(results)}"
+    return f"{made.kernel}({arguments}) -> {', '.join(made.outputs)}"
 
 
 def _lines(made: NewPlugin) -> Iterator[str]:
@@ -60,17 +46,12 @@ def _lines(made: NewPlugin) -> Iterator[str]:
     yield f"summary = {json.dumps(summary(made))}"
     yield f"definition = {json.dumps(definition(made))}"
     yield 'flops = "0"'
-    read = [each.name for each in made.factors]
-    moved = [*read, *(each.name for each in made.written), *made.outputs]
+    moved = [*(each.name for each in made.factors), *made.outputs]
     yield f'bytes = "{" + ".join(f"{name}.nbytes" for name in moved)}"'
     for each in made.schema.arguments:
         if each.is_tensor:
-            is_first = each.name == made.first
-            dtype = " ".join(DTYPES) if is_first else f"={made.first}"
-            # The kernel in C++ writes into the memory as it is.
-            is_dense = each in made.written and not made.is_python
-            strides = ', strides = "contiguous"' if is_dense else ""
-            yield f'tensors.{each.name} = {{ shape = "{made.dims}", dtype = "{dtype}"{strides} }}'
+            dtype = " ".join(DTYPES) if each.name == made.first else f"={made.first}"
+            yield f'tensors.{each.name} = {{ shape = "{made.dims}", dtype = "{dtype}" }}'
     for name in made.outputs:
         yield f'outputs.{name} = {{ shape = "{made.dims}", dtype = "={made.first}" }}'
     if made.has_npu:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_build.ops_header.refusal import find_refusal
+from custom_pypto_build.ops_header import find_refusal
 
 from . import kernel_cpp, kernel_python, ops_toml
 from .new_plugin import NewPlugin, ScaffoldError, package_of, plugin_of

@@ -12,7 +12,6 @@ from importlib.util import find_spec
 
 from custom_pypto_cli.report import Check, Report
 from custom_pypto_contract import contract_data, elf, guarded, manifest, manifest_file, platforms
-from custom_pypto_contract.abi import REGISTER, UNREGISTER
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
 from custom_pypto_discovery import discovery, distributions
@@ -25,9 +24,6 @@ from .unpacked_wheel import UnpackedWheel, shorten_list
 
 _BUILD_AGAIN = "build the wheel again, and change nothing in it afterwards"
 _OURS = re.compile("custom_pypto(_(blocks|build|cli|contract|discovery|plugin|testing))?")
-_PREFIX = "custom_pypto_"
-# Where the linker puts these, they harm nobody.
-_LINKER_MARKS = {"_init", "_fini", "_end", "_edata", "__bss_start"}
 # The C functions of PyTorch's stable ABI, and std:: of C++.
 _STABLE = re.compile(r"(aoti_torch|torch)_\w+|_Z(T[VIST])?(N[VK]*)?S[tabsiod]\w*")
 _OF_TORCH = "libtorch_cpu.so"
@@ -39,7 +35,7 @@ def make_report(wheel: UnpackedWheel) -> Report:
     Raises:
         WheelError: the metadata cannot be read.
     """
-    headers = wheel.headers("METADATA")
+    headers = wheel.headers()
     report = {"files": [*_files(wheel)], "metadata": [*_metadata(wheel, headers)]}
     found = [*distributions.parse_entry_points(wheel.read("entry_points.txt"), GROUP)]
     probe = Check("entry point", ", ".join(map(" = ".join, found)) or "none")
@@ -106,13 +102,6 @@ def _files(wheel: UnpackedWheel) -> Iterator[Check]:
 
 
 def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
-    is_renamed = {*wheel.headers("WHEEL").get_all("Tag", [])} != wheel.tags
-    yield _judge(
-        "tag",
-        ", ".join(sorted(wheel.tags)),
-        "the file WHEEL has other tags than the file name" if is_renamed else "",
-        "rename a wheel by `python -m wheel tags`, which changes both",
-    )
     needed = headers.get_all("Requires-Dist", [])
     names = {normalize_name(re.split(r"[^\w.-]", each)[0]) for each in needed}
     problem = f"the wheel does not require {CORE}, without which its ops cannot be found"
@@ -174,16 +163,6 @@ def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Check]:
         f"the tag {wrong[0]} lets it be installed where the library does not run" if wrong else "",
         f"tag it manylinux_2_XX_{library.machine}, where 2.XX is the oldest glibc",
     )
-    exported = {*library.exported} - _LINKER_MARKS
-    missing = sorted({REGISTER, UNREGISTER} - exported)
-    others = sorted(name for name in exported if not name.startswith(_PREFIX))
-    problem, advice = "", f"link it by custom_pypto_build, which exports {_PREFIX}* alone"
-    if others:
-        problem = f"the library exports {shorten_list(others)}, to which others could be bound"
-    if missing:
-        problem = f"the library does not export {' and '.join(missing)}, which core calls"
-        advice = "register the ops with CUSTOM_PYPTO_PLUGIN of custom_pypto/plugin.h"
-    yield _judge("exports", ", ".join(sorted(exported)[:8]) or "nothing", problem, advice)
     foreign = [path for path in library.run_paths if not path.startswith("$ORIGIN")]
     yield _judge(
         "folders",

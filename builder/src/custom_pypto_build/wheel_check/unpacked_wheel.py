@@ -22,9 +22,7 @@ MOST_BYTES = 4 << 30
 """The most bytes that all files have together, unpacked."""
 MOST_RATIO = 200
 """How many times the size of the wheel they have at most."""
-_NAME = re.compile(
-    r"[^-]+-[^-]+(-\d[^-]*)?-(?P<pythons>[^-]+)-(?P<abis>[^-]+)-(?P<platforms>[^-]+)\.whl"
-)
+_NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
     *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
@@ -38,15 +36,11 @@ class WheelError(Exception):
 
 @dataclass(frozen=True)
 class UnpackedWheel:
-    """The wheel `path` in the folder `site`; `info` is its folder ``.dist-info``.
-
-    `tags` are the combinations of the tags in its file name.
-    """
+    """The wheel `path` in the folder `site`; `info` is its folder ``.dist-info``."""
 
     path: Path
     site: Path
     info: Path
-    tags: frozenset[str]
 
     @property
     def platforms(self) -> list[str]:
@@ -71,9 +65,9 @@ class UnpackedWheel:
         except OSError as error:
             raise WheelError(f"has a file {name} in its metadata that {error}") from None
 
-    def headers(self, name: str) -> Message:
-        """Return the headers in the file `name` of its metadata; raises as `read` does."""
-        return HeaderParser().parsestr(self.read(name))
+    def headers(self) -> Message:
+        """Return the headers of its METADATA; raises as `read` does."""
+        return HeaderParser().parsestr(self.read("METADATA"))
 
     def find_unrecorded(self) -> list[str]:
         """Return the files that are not as RECORD says, and those that only one of the two has."""
@@ -94,8 +88,7 @@ def unpack(path: Path, site: Path) -> UnpackedWheel:
     Raises:
         WheelError: it is no wheel, is too large, or has a path that leads out of it.
     """
-    name = _NAME.fullmatch(path.name)
-    if name is None:
+    if _NAME.fullmatch(path.name) is None:
         raise WheelError(
             "is not named as a wheel: <distribution>-<version>-<python>-<abi>-<platform>.whl"
         )
@@ -110,9 +103,7 @@ def unpack(path: Path, site: Path) -> UnpackedWheel:
     infos = [*site.glob("*.dist-info/")]
     if len(infos) != 1:
         raise WheelError(f"must have one folder of metadata (.dist-info), and has {len(infos)}")
-    pythons, abis, platforms = (name[each].split(".") for each in ("pythons", "abis", "platforms"))
-    tags = frozenset(f"{a}-{b}-{c}" for a in pythons for b in abis for c in platforms)
-    return UnpackedWheel(path, site, infos[0], tags)
+    return UnpackedWheel(path, site, infos[0])
 
 
 def shorten_list(texts: Sequence[str], most: int = 3) -> str:

@@ -16,15 +16,7 @@ except Exception as error:
 
     raise explain_import_error(error) from error
 
-from custom_pypto.core.errors import (
-    PluginError,
-    PluginFailedWarning,
-    PluginRejectedWarning,
-    PluginWarning,
-)
-from custom_pypto.core.kernel_queries import NpuKernelRecord
-from custom_pypto.core.loader import start
-from custom_pypto.core.queries import (
+from custom_pypto.core.api import (
     contract,
     cpu_isa,
     load_new,
@@ -34,7 +26,15 @@ from custom_pypto.core.queries import (
     reference,
     samples,
 )
-from custom_pypto.core.registry import OpRecord, PluginRecord
+from custom_pypto.core.errors import (
+    PluginError,
+    PluginFailedWarning,
+    PluginRejectedWarning,
+    PluginWarning,
+)
+from custom_pypto.core.kernel_queries import NpuKernelRecord
+from custom_pypto.core.loader import start
+from custom_pypto.core.records import OpRecord, PluginRecord
 from custom_pypto.core.version import __version__
 
 __all__ = [

@@ -21,21 +21,15 @@ class CallLog:
         path = "" if target == environment.STANDARD_ERROR else target
         self._file = CallFile(environment.LOG, path)
 
-    def see(
-        self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Log a call."""
         if not self._file.is_open:
             return
-        positional = [
-            f"{names[index]}={_describe(value)}" if index < len(names) else _describe(value)
-            for index, value in enumerate(args)
-        ]
-        keywords = [f"{name}={_describe(value)}" for name, value in kwargs.items()]
+        positional = zip((each.name for each in schema.arguments), args, strict=False)
+        given = [f"{name}={_describe(value)}" for name, value in [*positional, *kwargs.items()]]
         thread = f"{os.getpid()}.{threading.get_native_id()}"
-        # Names of arguments and of classes are the caller's text, too.
-        line = printable(f"custom_pypto[{thread}] {op}({', '.join([*positional, *keywords])})")
-        self._file.add(line)
+        # Names of classes are the caller's text.
+        self._file.add(printable(f"custom_pypto[{thread}] {op}({', '.join(given)})"))
 
 
 def _describe(value: Any) -> str:

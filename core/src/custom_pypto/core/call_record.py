@@ -12,10 +12,8 @@ from typing import Any
 
 import torch
 from custom_pypto_discovery import environment
-from torch.utils._python_dispatch import _disable_current_modes
 
 from custom_pypto.core.call_file import CallFile
-from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.recorded_call import CALLS, FORMAT, copy_values, encode
 
 MOST_CALLS = 10_000
@@ -35,34 +33,25 @@ class CallRecord:
         self._bytes = 0
         self._file = CallFile(environment.RECORD, str(path))
 
-    def see(
-        self, op: str, names: Sequence[str], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Keep a call, if it is none that was kept before."""
-        del names
-        # Dispatch modes of the user must not see that tensors are read.
-        with self._file.lock, _disable_current_modes():
+        with self._file.lock:
             if not self._file.is_open:
                 return
             try:
-                self._keep(op, args, kwargs)
+                self._keep(op, schema, args, kwargs)
             except OSError as error:
                 self._file.end(str(error))
             except (RuntimeError, TypeError, ValueError):
-                # Tensors of a compiler have no values, and some calls are not those of the schema:
-                # the op itself says so.
+                # Tensors of a compiler have no values.
                 return
 
-    def _keep(self, op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        family, _, overload = op.partition(".")
-        if not overload:
-            overload = torch._C._jit_resolve_packet(f"custom_pypto::{family}", *args, **kwargs)
-            op = family if overload in ("", "default") else f"{family}.{overload}"
+    def _keep(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         tensors: list[torch.Tensor] | None = [] if self._folder else None
         call = {
             "format": FORMAT,
             "op": op,
-            "schema": str(find_overload(op)._schema),
+            "schema": str(schema),
             "args": encode(args, tensors),
             "kwargs": {name: encode(value, tensors) for name, value in kwargs.items()},
         }

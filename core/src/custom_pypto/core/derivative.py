@@ -8,8 +8,7 @@ from typing import Any
 import torch
 from custom_pypto_plugin.contributions import Autograd
 
-from custom_pypto.core.errors import logger
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.records import NAMESPACE
 
 
 def register_derivative(op: str, formula: Autograd, library: torch.library.Library) -> None:
@@ -22,7 +21,6 @@ def register_derivative(op: str, formula: Autograd, library: torch.library.Libra
         torch.library.register_autograd(name, backward, setup_context=setup, lib=library)
     except NotImplementedError:
         _register_with_keyword_tensors(op, backward, setup, library)
-    _skip_kernel(op)
 
 
 def _register_with_keyword_tensors(
@@ -42,18 +40,6 @@ def _register_with_keyword_tensors(
     function: Any = lookup_op(f"{NAMESPACE}::{op}")
     derivative = make_autograd_impl(function, Info(backward, setup))
     library.impl(op, derivative, "Autograd", with_keyset=True)  # type: ignore[no-untyped-call]
-
-
-def _skip_kernel(op: str) -> None:
-    """Have calls that need no gradient skip the kernel that was registered."""
-    name, _, overload = op.partition(".")
-    try:
-        from custom_pypto.core.differentiable import skip_autograd_kernel
-
-        skip_autograd_kernel(getattr(getattr(torch.ops, NAMESPACE), name), overload or "default")
-    except (AttributeError, ImportError, RuntimeError, TypeError):
-        # It uses private parts of torch. Without it calls take longer.
-        logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
 
 
 def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:

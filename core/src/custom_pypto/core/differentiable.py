@@ -1,78 +1,71 @@
-"""Differentiable ops as Python calls them: past autograd where no gradient can flow."""
+"""The functions of differentiable ops: past autograd where no gradient can flow."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import _ops
+from torch._ops import OpOverload
+from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function
 
-# Looked up once, because every call runs them.
-_BelowAutograd = torch._C._AutoDispatchBelowAutograd
-_any_requires_grad = torch._C._any_requires_grad
-_is_grad_enabled = torch.is_grad_enabled
-_is_inference = torch.is_inference_mode_enabled
-_are_transforms_active = torch._C._are_functorch_transforms_active
-_is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
-# The key of dispatch modes.
-_MODE_KEY = torch._C._dispatch_key_parse("Python")
-# The key of the vmap in torch.autograd.functional and gradcheck, which is not functorch's.
-_VMAP_KEY = torch._C._dispatch_key_parse("VmapMode")
+from custom_pypto.core.dispatcher import keys_with_kernels
+from custom_pypto.core.errors import logger
+
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
-def skip_autograd_kernel(packet: _ops.OpOverloadPacket[..., Any], overload: str) -> None:
-    """Have calls of an op with a derivative skip its autograd kernel where no gradient can flow.
+def function_of(op: str, overload: OpOverload[..., Any]) -> Callable[..., Any]:
+    """Return the function that calls `op`, whose `overload` in `torch.ops` calls autograd first.
 
-    That kernel is Python code of torch; entering it costs more than a small op. Where nothing
-    requires grad, it only excludes autograd and calls the op again. The call may do the same before
-    it enters the dispatcher. A kernel in C++ cannot: torch's stable ABI calls an op anew, and loses
-    the type of its exceptions.
-
-    Calls from C++, and calls of ops with lists of tensors, do not change.
+    The kernel of a derivative is Python code of torch; entering it costs more than a small op.
+    Where nothing requires grad, it only excludes autograd and calls the op again. The function does
+    the same before it enters the dispatcher.
     """
-    function = getattr(packet, overload)
-    has_one_overload = len(packet._overload_names) == 1
-    if type(function) is not _ops.OpOverload or any(
-        _is_tensor_list(argument) for argument in function._schema.arguments
-    ):
-        return
-    # The objects stay the same: anybody may hold them already.
-    function.__class__ = OpOverload
-    if has_one_overload:
-        packet.__class__ = OpOverloadPacket
+    lists = (each for each in overload._schema.arguments if "List" in str(each.type))
+    # torch's checks for grad and subclasses miss some tensors in lists and tuples.
+    has_tensor_lists = any("Tensor" in str(each.type) for each in lists)
+    if has_tensor_lists or not keys_with_kernels(op, ["Autograd"]):
+        return overload
+    try:
+        return _past_autograd(overload)
+    except AttributeError:
+        # It uses private parts of torch.
+        logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
+        return overload
 
 
-def _call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-    if not _is_inference():
+def _past_autograd(overload: OpOverload[..., Any]) -> Callable[..., Any]:
+    # Looked up once, because every call runs them.
+    op = overload._op
+    below_autograd = torch._C._AutoDispatchBelowAutograd
+    any_requires_grad = torch._C._any_requires_grad
+    is_grad_enabled = torch.is_grad_enabled
+    is_inference = torch.is_inference_mode_enabled
+    are_transforms_active = torch._C._are_functorch_transforms_active
+    is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
+    # The key of dispatch modes.
+    mode_key = torch._C._dispatch_key_parse("Python")
+    # The key of the vmap in torch.autograd.functional and gradcheck, which is not functorch's.
+    vmap_key = torch._C._dispatch_key_parse("VmapMode")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_dynamo_compiling():
+            return overload(*args, **kwargs)
         given = (*args, *kwargs.values())
-        if not (
-            (_is_grad_enabled() and _any_requires_grad(*given))
+        if is_inference() or (
+            (is_grad_enabled() and any_requires_grad(*given))
             # A subclass or a mode may turn the call into one with a gradient.
             or has_torch_function(given)
-            or _is_key_included(_MODE_KEY)
+            or is_key_included(mode_key)
             or any(isinstance(each, torch.Tensor) and type(each) not in _PLAIN for each in given)
             # Tensors of transforms hide that the wrapped tensor requires grad.
-            or _are_transforms_active()
-            or _is_key_included(_VMAP_KEY)
+            or are_transforms_active()
+            or is_key_included(vmap_key)
         ):
-            with _BelowAutograd():
-                return self._op(*args, **kwargs)
-    return self._op(*args, **kwargs)
+            return op(*args, **kwargs)
+        with below_autograd():
+            return op(*args, **kwargs)
 
-
-# Named as torch's classes, because their names are printed.
-class OpOverload(_ops.OpOverload):  # noqa: D101
-    __doc__ = None
-    __call__ = _call
-
-
-class OpOverloadPacket(_ops.OpOverloadPacket):  # noqa: D101
-    __doc__ = None
-    __call__ = _call
-
-
-def _is_tensor_list(argument: torch._C.Argument) -> bool:
-    # torch's checks for grad and subclasses miss some tensors in lists and tuples.
-    return "List" in str(argument.type) and "Tensor" in str(argument.type)
+    return call

@@ -9,7 +9,7 @@ from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 
 from custom_pypto.core.errors import LoadError
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.records import NAMESPACE
 
 
 def expect_free(ops: Iterable[ManifestOp]) -> None:
@@ -23,8 +23,7 @@ def expect_free(ops: Iterable[ManifestOp]) -> None:
         raise LoadError(
             f"{NAMESPACE}::{taken[0]} is registered in this process already, by something that is"
             f" no plugin of core, such as an extension with TORCH_LIBRARY({NAMESPACE}, ...) or a"
-            " library that was loaded by torch.ops.load_library, or by a plugin whose manifest does"
-            " not list it, which `custom-pypto doctor` names; do not load both"
+            " library that was loaded by torch.ops.load_library; do not load both"
         )
 
 
@@ -50,25 +49,17 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
             )
 
 
-def dump_registration(op: str) -> str:
-    """Return what is registered for `op` now, empty if nothing is."""
-    text: str = torch._C._dispatch_dump(f"{NAMESPACE}::{op}")
-    return text
-
-
 def dump_registrations(ops: Iterable[str]) -> dict[str, str]:
-    """Do the same for each of `ops`."""
-    # With very many plugins this takes most of the time of their import.
+    """Return a text for each of `ops` that changes with what is registered for it."""
+    # The dispatcher has no other answer that tells a kernel from one that replaced it.
     dump = torch._C._dispatch_dump
     return {op: dump(f"{NAMESPACE}::{op}") for op in ops}
 
 
-def op_names() -> list[str]:
-    """Return the names in our namespace for which a schema or a kernel is registered."""
+def names() -> set[str]:
+    """Return the names of all ops, torch's too, for which a schema or a kernel is registered."""
     # "" stands for all keys: a third of the time of _dispatch_get_all_op_names.
-    names = torch._C._dispatch_get_registrations_for_dispatch_key("")
-    start = len(NAMESPACE) + 2
-    return [name[start:] for name in names if name.startswith(f"{NAMESPACE}::")]
+    return set(torch._C._dispatch_get_registrations_for_dispatch_key(""))
 
 
 def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]:

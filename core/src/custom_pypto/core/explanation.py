@@ -10,7 +10,7 @@ from custom_pypto_discovery.printable import escape_lines, shorten
 
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.plugin import Plugin
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.records import NAMESPACE
 
 
 def describe_op(op: str, plugins: Iterable[Plugin]) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 from custom_pypto_discovery.installed_plugin import op_family
 
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.contracts.arguments import bind
+from custom_pypto.core.contracts.arguments import bind_arguments
 from custom_pypto.core.contracts.cost import evaluate_cost
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.namespace import find_packet
@@ -56,6 +56,6 @@ def _formula(contract: LazyContract) -> Callable[..., int]:
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
         del out_val
         op = contract.op
-        return evaluate_cost(op, op.flops, bind(op, args, kwargs)) or 0
+        return evaluate_cost(op, op.flops, bind_arguments(op, args, kwargs)) or 0
 
     return count

@@ -1,4 +1,4 @@
-"""The hooks of one plugin. Each plugin has its own manager, so plugins do not interfere."""
+"""The hooks of the plugins: what a plugin's module contributes, by pluggy."""
 
 from __future__ import annotations
 
@@ -21,41 +21,43 @@ CONVERTERS = "custom_pypto_converters"
 SAMPLES = "custom_pypto_samples"
 REFERENCES = "custom_pypto_references"
 
+manager = pluggy.PluginManager(hookspecs.PROJECT)
+"""The modules of the loaded plugins, under the names of the plugins."""
+manager.add_hookspecs(hookspecs)
+
 
 class HookError(LoadError):
     """A plugin's hook cannot be called, failed, or returned something else than it must."""
 
 
-class _Manager(pluggy.PluginManager):
-    """pluggy's manager, which otherwise inspects names that cannot be hooks, and is slow."""
-
-    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
-        return super().parse_hookspec_opts(module_or_class, name) if name in _VALUES else None
-
-    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
-
-
 class Hooks:
-    """The hooks that a plugin's module implements."""
+    """The hooks that one plugin's module implements."""
 
-    def __init__(self, module: ModuleType, ops: Sequence[str]) -> None:
-        """Take the implementations that `module` defines; `ops` are the names of its ops.
+    def __init__(self, plugin: str, module: ModuleType, ops: Sequence[str]) -> None:
+        """Register `module` as `plugin`; `ops` are the names of its ops.
 
         Raises:
-            HookError: one of them is no hook of core, has another signature, or lacks the
+            HookError: one of its hooks is no hook of core, has another signature, or lacks the
                 decorator.
         """
-        self._ops = ops
-        self._manager = _Manager(hookspecs.PROJECT)
-        self._manager.add_hookspecs(hookspecs)
-        self._names = sorted(_VALUES)
-        self._check_decorators(module)
+        self._plugin, self._module, self._ops = plugin, module, ops
+        _check_decorators(module)
         try:
-            self._manager.register(module, module.__name__)
-            self._manager.check_pending()
+            manager.register(module, plugin)
+            manager.check_pending()
         except pluggy.PluginValidationError as error:
-            raise HookError(f"{error}{self._hint()}") from error
+            hint = self._hint()
+            self.unregister()
+            raise HookError(f"{error}{hint}") from error
+
+    def unregister(self) -> None:
+        """Remove the module from the manager."""
+        manager.unregister(name=self._plugin)
+
+    def implements(self, hook: str) -> bool:
+        """Return whether the plugin implements `hook`."""
+        implementations = getattr(manager.hook, hook).get_hookimpls()
+        return any(each.plugin is self._module for each in implementations)
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
@@ -66,8 +68,9 @@ class Hooks:
         """
         if not self.implements(hook):
             return {}
+        others = manager.get_plugins() - {self._module}
         try:
-            results = getattr(self._manager.hook, hook)(**arguments)
+            results = manager.subset_hook_caller(hook, others)(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -77,26 +80,11 @@ class Hooks:
         self._check_result(hook, result)
         return cast("Mapping[str, Any]", result)
 
-    def implements(self, hook: str) -> bool:
-        """Return whether the plugin implements `hook`."""
-        return bool(getattr(self._manager.hook, hook).get_hookimpls())
-
-    def _check_decorators(self, module: ModuleType) -> None:
-        for hook in self._names:
-            function = vars(module).get(hook)
-            if (
-                inspect.isroutine(function)
-                and self._manager.parse_hookimpl_opts(module, hook) is None
-            ):
-                raise HookError(
-                    f"it defines {hook!r} without the decorator that makes it a hook;"
-                    " write @hookimpl (from custom_pypto_plugin) above it"
-                )
-
     def _hint(self) -> str:
-        unknown = [name for name in vars(self._manager.hook) if name not in self._names]
-        for name in (name for name in unknown if not name.startswith("_")):
-            return did_you_mean(name, self._names) or f"; there are {_quote(self._names)}"
+        for caller in manager.get_hookcallers(self._module) or ():
+            if not caller.has_spec():
+                names = sorted(_VALUES)
+                return did_you_mean(caller.name, names) or f"; there are {_quote(names)}"
         return ""
 
     def _check_result(self, hook: str, result: object) -> None:
@@ -110,13 +98,23 @@ class Hooks:
             if op not in self._ops:
                 hint = did_you_mean(str(op), self._ops) or ";"
                 raise HookError(
-                    f"{hook} names {op!r}, which is no op of this plugin{hint} its ops are"
+                    f"{hook}: {op!r} is not an op of this plugin{hint} its ops are"
                     f" {_quote(self._ops)}"
                 )
             if not is_right(value):
                 raise HookError(
                     f"{hook}: the value of {op!r} must be a {what}, got {_format_value(value)}"
                 )
+
+
+def _check_decorators(module: ModuleType) -> None:
+    for hook in sorted(_VALUES):
+        function = vars(module).get(hook)
+        if inspect.isroutine(function) and manager.parse_hookimpl_opts(module, hook) is None:
+            raise HookError(
+                f"it defines {hook!r} without the decorator that makes it a hook;"
+                " write @hookimpl (from custom_pypto_plugin) above it"
+            )
 
 
 def _is_kernels(value: object) -> bool:

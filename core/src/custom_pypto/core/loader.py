@@ -6,8 +6,7 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from custom_pypto_contract import collector
@@ -23,7 +22,6 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning, warn
 from custom_pypto.core.flop_formulas import FlopFormulas
 from custom_pypto.core.graph import Graph
-from custom_pypto.core.last_words import last_words
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registrations import Registrations
 from custom_pypto.core.summary import MOST_WARNINGS, summarize
@@ -32,7 +30,7 @@ from custom_pypto.core.version import __version__
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
-    from custom_pypto.core.call_watch import CallWatch
+    from custom_pypto.core.watched_kernels import WatchedKernels
 
 _WARNINGS = {Status.FAILED: PluginFailedWarning, Status.REJECTED: PluginRejectedWarning}
 
@@ -45,9 +43,7 @@ class Loader:
         self.plugins = [Plugin(each) for each in self._discover()]
         self._graph = Graph()
         self._flop_formulas = FlopFormulas(self._contracts)
-        self._call_watch: CallWatch | None = None
-        self.unclaimed: list[str] = []
-        """Ops of which no manifest and no plugin is known; they may be those of the user."""
+        self._watched: WatchedKernels | None = None
         self._loading_thread: int | None = None
 
     def load(self) -> None:
@@ -149,46 +145,23 @@ class Loader:
         accepted = self._with_status(Status.ACCEPTED)
         if not accepted:
             return
-        declared = [*self.loaded(), *accepted]
-        registrations = Registrations(op for plugin in declared for op in plugin.op_names)
-        with last_words() as run:
+        if self._watched is None and (self._settings.log or self._settings.record):
+            # Few users watch calls: others do not pay for the import.
+            from custom_pypto.core.watched_kernels import WatchedKernels
 
-            def load(plugin: Plugin) -> None:
-                run(plugin.name, partial(plugin.load, registrations, self._graph))
-
-            for plugin in accepted:
-                # Another may have changed its ops.
-                if plugin.status is Status.ACCEPTED and self._has_requirements(plugin):
-                    load(plugin)
-                if plugin.has_run and plugin.status is Status.FAILED:
-                    # Imported where it is needed: an import of core should be short.
-                    from custom_pypto.core import intrusion
-
-                    intrusion.take_back(plugin, declared, registrations, load)
-        if registrations.undeclared():
-            from custom_pypto.core import intrusion
-
-            tried = [plugin for plugin in accepted if plugin.has_run]
-            self.unclaimed = intrusion.set_undeclared_aside(tried, declared, registrations)
+            self._watched = WatchedKernels(self._settings)
+        registrations = Registrations([*self.loaded(), *accepted])
+        for plugin in accepted:
+            # Another may have changed its ops.
+            if plugin.status is not Status.ACCEPTED or not self._has_requirements(plugin):
+                continue
+            if plugin.load(self._graph, registrations.expect_own, self._watched):
+                registrations.accept(plugin.op_names)
+            else:
+                registrations.refuse_leftovers(plugin)
         for plugin in self.loaded():
             self._has_requirements(plugin)
         self._flop_formulas.update()
-        if self._settings.log or self._settings.record:
-            self._watch_calls()
-
-    def _watch_calls(self) -> None:
-        if self._call_watch is None:
-            from custom_pypto.core.call_log import CallLog
-            from custom_pypto.core.call_record import CallRecord
-            from custom_pypto.core.call_watch import CallWatch, Watcher
-
-            watchers: list[Watcher] = []
-            if self._settings.log:
-                watchers.append(CallLog(self._settings.log))
-            if self._settings.record:
-                watchers.append(CallRecord(self._settings.record))
-            self._call_watch = CallWatch(watchers)
-        self._call_watch.watch(op for plugin in self.loaded() for op in plugin.op_names)
 
     def _contracts(self) -> Iterator[LazyContract]:
         return (each for plugin in self.loaded() for each in plugin.contracts.values())
@@ -236,7 +209,7 @@ def start() -> Loader:
     global _loader
     if _loader is None:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
-        _loader = namespace.installed()
+        _loader = cast("Loader | None", namespace.installed())
     if _loader is None:
         with collector.paused():
             _loader = Loader(environment.read())

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from custom_pypto_contract.fork_locks import FIRST_USE
 
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.records import NAMESPACE
 
-if TYPE_CHECKING:
-    from custom_pypto_contract.contract import OpContract
 
-    from custom_pypto.core.loader import Loader
+class Ops(Protocol):
+    """What knows the ops: the loader."""
+
+    def op_names(self) -> list[str]:
+        """Return the names of the ops of the loaded plugins, without overload."""
+
+    def describe(self, op: str) -> str | None:
+        """Return what `help` shows for `op`; None while its plugin loads."""
+
+    def explain(self, op: str) -> str:
+        """Return why there is no `op`, and what to do."""
+
+    def refuses(self, op: str) -> bool:
+        """Return whether what is registered for `op` must not be called."""
+
+    def complete(self) -> None:
+        """Do what could not be done while plugins loaded."""
 
 
 class _Namespace(torch._ops._OpNamespace):
@@ -22,7 +36,7 @@ class _Namespace(torch._ops._OpNamespace):
     # torch derives each op's own __module__ from this one, and pickles compiled graphs by it.
     __module__ = torch._ops._OpNamespace.__module__
 
-    _custom_pypto: Loader
+    _custom_pypto: Ops
     _early: dict[str, Any]
     """Ops that nobody described yet. They must stay the same objects."""
 
@@ -73,26 +87,19 @@ def find_packet(op: str) -> torch._ops.OpOverloadPacket[..., Any]:
     return packet
 
 
-def install(loader: Loader) -> None:
-    """Make `torch.ops.custom_pypto` ask `loader` about what it does not have."""
+def install(ops: Ops) -> None:
+    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
     # The object stays the same: others may hold it already.
     namespace._early = {}
-    namespace._custom_pypto = loader
+    namespace._custom_pypto = ops
     namespace.__class__ = _Namespace
 
 
-def installed() -> Loader | None:
-    """Return the installed loader; it survives when core is deleted from `sys.modules`."""
-    found: Loader | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
+def installed() -> Ops | None:
+    """Return what was installed; it survives when core is deleted from `sys.modules`."""
+    found: Ops | None = vars(getattr(torch.ops, NAMESPACE)).get("_custom_pypto")
     return found
-
-
-def contract_of(op: str) -> OpContract:
-    """Return the contract of a loaded op; LookupError says why there is none."""
-    loader = installed()
-    assert loader is not None, "custom_pypto.core was not imported"
-    return loader.contract(op)
 
 
 def uninstall() -> None:

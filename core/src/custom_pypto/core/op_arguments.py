@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 import torch
 
 from custom_pypto.core.errors import LoadError
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.mutated_arguments import MutatedArguments
+from custom_pypto.core.records import NAMESPACE
 from custom_pypto.core.tensor_memory import expect_memory
-from custom_pypto.core.written_arguments import Written
 
 
 class OpArguments:
@@ -37,7 +37,7 @@ class OpArguments:
         self._without_key = {
             each.name for _, each in arguments if str(each.type) == "Optional[List[Tensor]]"
         }
-        self.has_written = any(is_written for *_, is_written in self._holding_tensors)
+        self.has_mutated = any(is_mutated for *_, is_mutated in self._holding_tensors)
 
     def guard(
         self, function: Callable[..., Any], *, uses_memory: bool = True, is_fake: bool = False
@@ -95,8 +95,8 @@ class OpArguments:
         """
 
         def call(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-            for name, is_written, tensor in self._tensors(args, kwargs):
-                if is_written and (tensor.is_neg() or tensor.is_conj()):
+            for name, is_mutated, tensor in self._tensors(args, kwargs):
+                if is_mutated and (tensor.is_neg() or tensor.is_conj()):
                     bit, remedy = (
                         ("negative", "resolve_neg()")
                         if tensor.is_neg()
@@ -112,14 +112,14 @@ class OpArguments:
 
         return call
 
-    def map_written(
+    def map_mutated(
         self, change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any], kwargs: Any
     ) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call with `change` applied to each tensor that it writes."""
         changed, named = list(args), dict(kwargs)
-        for position, name, is_written in self._holding_tensors:
+        for position, name, is_mutated in self._holding_tensors:
             place: Any = (changed, position) if position < len(args) else (named, name)
-            if is_written and (position < len(args) or name in named):
+            if is_mutated and (position < len(args) or name in named):
                 place[0][place[1]] = _map(change, place[0][place[1]])
         return changed, named
 
@@ -132,30 +132,30 @@ class OpArguments:
         self, args: Sequence[Any], kwargs: dict[str, Any]
     ) -> Iterator[tuple[str, bool, torch.Tensor]]:
         """Yield each tensor with the name of its argument, and whether that is written."""
-        for position, name, is_written in self._holding_tensors:
+        for position, name, is_mutated in self._holding_tensors:
             value = _value(position, name, args, kwargs)
             if isinstance(value, torch.Tensor):
-                yield name, is_written, value
+                yield name, is_mutated, value
             elif isinstance(value, list | tuple):
                 for index, each in enumerate(value):
                     if isinstance(each, torch.Tensor):
-                        yield f"{name}[{index}]", is_written, each
+                        yield f"{name}[{index}]", is_mutated, each
 
     def _check_memory(self, args: Sequence[Any], kwargs: dict[str, Any], *, is_fake: bool) -> None:
         tensors = list(self._tensors(args, kwargs))
         for name, _, tensor in tensors:
             expect_memory(self._op, name, tensor)
-        if not self.has_written:
+        if not self.has_mutated:
             return
-        written = Written(self._op)
-        for name, is_written, tensor in tensors:
-            if is_written:
-                written.add(name, tensor)
-        for name, is_written, tensor in tensors:
-            if not is_written:
-                written.add_read(name, tensor)
+        mutated = MutatedArguments(self._op)
+        for name, is_mutated, tensor in tensors:
+            if is_mutated:
+                mutated.add(name, tensor)
+        for name, is_mutated, tensor in tensors:
+            if not is_mutated:
+                mutated.add_read(name, tensor)
         if not is_fake:
-            written.bump()
+            mutated.bump()
 
     def expect_taken_by(self, function: Callable[..., Any], what: str) -> None:
         """Check that `function` takes these arguments by their names.

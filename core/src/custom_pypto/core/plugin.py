@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
-from custom_pypto_discovery.installed_plugin import LOADING, InstalledPlugin, Status
+from custom_pypto_discovery.installed_plugin import LOADING, InstalledPlugin, Status, op_family
 from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
@@ -27,9 +27,10 @@ from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
 from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels, is_random
-from custom_pypto.core.registrations import Registrations
-from custom_pypto.core.registry import NAMESPACE, OpRecord, PluginRecord
-from custom_pypto.core.user_settings import keep_settings
+from custom_pypto.core.records import OpRecord, PluginRecord
+
+if TYPE_CHECKING:
+    from custom_pypto.core.watched_kernels import WatchedKernels
 
 
 class Plugin:
@@ -48,7 +49,7 @@ class Plugin:
         self._load_time = 0.0
         self._undo = ExitStack()
         self.refused_ops: set[str] = set()
-        """Names in `torch.ops` that it left registered though it failed."""
+        """Names in `torch.ops` that refuse though something may be registered for them."""
 
     @property
     def ops(self) -> tuple[ManifestOp, ...]:
@@ -72,20 +73,26 @@ class Plugin:
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return printable(f"the plugin {self.name!r} ({distribution})")
 
-    @property
-    def has_run(self) -> bool:
-        """Whether its code has run, whatever came of it."""
-        return self._load_time > 0
+    def load(
+        self,
+        graph: Graph,
+        expect_own: Callable[[Iterable[str]], None],
+        watched: WatchedKernels | None,
+    ) -> bool:
+        """Load it, or mark it failed and undo everything; return whether it is loaded.
 
-    def load(self, registrations: Registrations, graph: Graph) -> None:
-        """Load it, or mark it failed and undo everything. Only KeyboardInterrupt passes."""
+        Only KeyboardInterrupt passes. `expect_own` raises LoadError if anything but the ops that it
+        gets was registered.
+        """
+        logger.debug("%s: loading", self.name, extra={LOADING: self.name})
         start = time.perf_counter()
         try:
-            with ExitStack() as undo:
-                with keep_settings():
-                    self._steps(registrations, graph, undo)
+            # Filters that the plugin leaves behind must not make the import of core fail.
+            with ExitStack() as undo, warnings.catch_warnings():
+                self._steps(graph, expect_own, undo)
+                if watched is not None:
+                    undo.callback(_safely, watched.cover(self._op_records(is_registered=True)))
                 self._undo = undo.pop_all()
-            registrations.accept(self.op_names)
             self.status, self.reason = Status.LOADED, ""
         except KeyboardInterrupt:
             raise
@@ -97,28 +104,18 @@ class Plugin:
         milliseconds = 1e3 * self._load_time
         text = "%s: %s in %.1f ms"
         logger.debug(text, self.name, self.status, milliseconds, extra={LOADING: ""})
+        return self.status is Status.LOADED
 
     def set_aside(self, status: Status, reason: str) -> None:
         """Take back what `load` did, and mark it as not usable for `reason`."""
         self._undo.close()
         self.status, self.reason = status, reason
 
-    def holds(self, file: Path) -> bool:
-        """Return whether `file` is in its package."""
-        folder = self.installed.folder
-        return folder is not None and folder.resolve() in file.resolve().parents
-
-    def declares(self, op: str) -> bool:
-        """Return whether a schema of `op` begins in its library or its Python code.
-
-        In Python, that may be the name alone: torch.library.custom_op derives the schema.
-        """
-        name = re.escape(op).encode()
-        schema = re.compile(rb"(?<!\w)%b\(|%b::%b(?!\w)" % (name, NAMESPACE.encode(), name))
-        folder = self.installed.folder
-        files = [*([] if folder is None else folder.rglob("*.py")), self.library]
-        readable = [file for file in files if file is not None and file.is_file()]
-        return any(schema.search(file.read_bytes()) for file in readable)
+    def refuse(self, ops: Iterable[str]) -> None:
+        """Have `torch.ops` say why it failed for `ops`, whatever is registered for them."""
+        families = {op_family(op) for op in ops}
+        namespace.forget(families)
+        self.refused_ops |= families
 
     def contribution(self, hook: str) -> Mapping[str, Any]:
         """Return what it contributes by `hook`, by op. Raises HookError; see `Hooks.call`."""
@@ -134,7 +131,7 @@ class Plugin:
             distribution=installed.distribution,
             status=self.status,
             reason=escape_lines(self.reason),
-            ops=tuple(map(self._op_record, self.ops)),
+            ops=self._op_records(self.status is Status.LOADED),
             folder=installed.folder,
             library=self.library,
             library_sha256=described.sha256 if described else "",
@@ -148,17 +145,24 @@ class Plugin:
         manifest = self.installed.manifest
         return None if manifest is None else manifest.library
 
-    def _op_record(self, op: ManifestOp) -> OpRecord:
-        keys = dispatcher.keys_with_kernels(op.name) if self.status is Status.LOADED else ()
-        # Kernels that only raise an error are core's.
-        hidden = {EVERY_DEVICE} if op.name in self._refusing else set()
-        if op.name in self._without_fake:
-            hidden.add("Meta")
-        return OpRecord(op.name, op.schema, self.name, tuple(k for k in keys if k not in hidden))
+    def _op_records(self, is_registered: bool) -> tuple[OpRecord, ...]:
+        return tuple(
+            OpRecord(op.name, op.schema, self.name, self._keys(op.name) if is_registered else ())
+            for op in self.ops
+        )
 
-    def _steps(self, registrations: Registrations, graph: Graph, undo: ExitStack) -> None:
+    def _keys(self, op: str) -> tuple[str, ...]:
+        # Kernels that only raise an error are core's.
+        hidden = {EVERY_DEVICE} if op in self._refusing else set()
+        if op in self._without_fake:
+            hidden.add("Meta")
+        return tuple(key for key in dispatcher.keys_with_kernels(op) if key not in hidden)
+
+    def _steps(
+        self, graph: Graph, expect_own: Callable[[Iterable[str]], None], undo: ExitStack
+    ) -> None:
         dispatcher.expect_free(self.ops)
-        kernels = self.python_kernels = PythonKernels()
+        kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
         if self.library is None:
@@ -170,9 +174,10 @@ class Plugin:
         # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)
         self._announce_opp(undo)
-        self._hooks = Hooks(self._import(), self.op_names)
+        self._hooks = Hooks(self.name, self._import(), self.op_names)
+        undo.callback(_safely, self._hooks.unregister)
         self._add_python_kernels(self._hooks, kernels)
-        registrations.expect_unchanged(self.op_names)
+        expect_own(self.op_names)
         has_graph_line = any(each.has_graph_line for each in self.contracts.values())
         if has_graph_line or self._hooks.implements(hooks.CONVERTERS):
             graph.add(self.name, self._converters)

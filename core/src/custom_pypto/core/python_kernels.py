@@ -16,10 +16,10 @@ from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.derivative import register_derivative
 from custom_pypto.core.dispatcher import keys_with_kernels
 from custom_pypto.core.errors import LoadError
+from custom_pypto.core.mutated_slices import call_on_copies, mend_inductor
 from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.op_arguments import OpArguments
-from custom_pypto.core.registry import NAMESPACE
-from custom_pypto.core.written_slices import call_on_copies, mend_inductor
+from custom_pypto.core.records import NAMESPACE
 
 EVERY_DEVICE = "CompositeExplicitAutograd"
 # Its kernels only call other ops, which bump the versions of their mutated arguments.
@@ -80,7 +80,7 @@ class PythonKernels:
         below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Conjugate)
         for op in ops:
             arguments = OpArguments(op)
-            if not arguments.has_written:
+            if not arguments.has_mutated:
                 continue
 
             def redispatch(
@@ -97,8 +97,8 @@ class PythonKernels:
 
         for op in ops:
             arguments = OpArguments(op)
-            if arguments.has_written:
-                rule = call_on_copies(arguments.map_written)
+            if arguments.has_mutated:
+                rule = call_on_copies(arguments.map_mutated)
                 torch.library.register_torch_dispatch(
                     f"{NAMESPACE}::{op}", FunctionalTensorMode, rule, lib=self.library
                 )

@@ -1,89 +1,79 @@
-"""Compares what is registered in our namespace before and after a plugin has loaded."""
+"""Compares what is registered in our namespace with what the plugins' manifests say.
+
+A plugin that registers more, or changes an op of another plugin, fails, and all that core did for
+it is undone. What the plugin registered by other ways may stay; the ops that have it then refuse.
+"""
 
 from __future__ import annotations
 
-import gc
-import re
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 
-import torch
+from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_discovery.installed_plugin import Status
 
 from custom_pypto.core import dispatcher
 from custom_pypto.core.errors import LoadError
-from custom_pypto.core.registry import NAMESPACE
+from custom_pypto.core.plugin import Plugin
+from custom_pypto.core.records import NAMESPACE
 
 
 class Registrations:
-    """The registrations of our namespace that are known; each other one is a plugin's mistake."""
+    """What is registered, and was registered by those who may."""
 
-    def __init__(self, ops: Iterable[str]) -> None:
-        """Take what is registered now; `ops` are all that plugins declare, loaded or not."""
-        self._known = dispatcher.dump_registrations(ops)
-        self.earlier = frozenset(dispatcher.op_names())
-        """Names that were registered before: no plugin that loads now did it."""
+    def __init__(self, plugins: Sequence[Plugin]) -> None:
+        """Record the current registrations as right; `plugins` are all that may load."""
+        self._plugins = plugins
+        declared = [op for plugin in plugins for op in plugin.op_names]
+        self._known = dispatcher.dump_registrations(declared)
+        self._names = dispatcher.names()
 
-    def accept(self, ops: Iterable[str]) -> None:
-        """Take what is registered now for `ops`, whose plugin has loaded."""
-        self._known.update(dispatcher.dump_registrations(ops))
-
-    def expect_unchanged(self, own: Iterable[str]) -> None:
-        """Check that the plugin with the ops `own` has registered nothing for those of others.
+    def expect_own(self, own: Iterable[str]) -> None:
+        """Check that the plugin that loads has registered nothing but `own`, its ops.
 
         Raises:
-            LoadError: a kernel or schema of another op was added, replaced or removed.
+            LoadError: it has another op, or changed one of another plugin.
         """
-        for op in sorted(set(self.changed()).difference(own)):
+        for op in sorted(set(self._changed()).difference(own)):
             raise LoadError(
-                f"it {self._describe_change(op)} {NAMESPACE}::{op}, which is an op of another"
+                f"it changes what is registered for {NAMESPACE}::{op}, which is an op of another"
                 " plugin; uninstall one of the two"
             )
+        for op in self._undeclared():
+            raise LoadError(
+                f"it registers the op {op!r}, which its manifest does not list: describe it in"
+                " ops.toml, or do not register it, and build the plugin again"
+            )
 
-    def changed(self) -> list[str]:
-        """Return the declared ops whose registrations differ from what is known."""
+    def accept(self, ops: Iterable[str]) -> None:
+        """Record the current registrations of `ops` as right."""
+        self._known.update(dispatcher.dump_registrations(ops))
+
+    def refuse_leftovers(self, culprit: Plugin) -> None:
+        """Have the ops refuse for which `culprit`, which has failed, left something registered."""
+        changed = set(self._changed())
+        for plugin in self._plugins:
+            own = sorted(changed.intersection(plugin.op_names))
+            if not own:
+                continue
+            if plugin is not culprit:
+                plugin.set_aside(
+                    Status.FAILED,
+                    f"{culprit.title} changed its op {own[0]!r}, and that cannot be undone;"
+                    f" set {DISABLE}={culprit.name}",
+                )
+            plugin.refuse(plugin.op_names)
+            self.accept(plugin.op_names)
+        culprit.refuse(self._undeclared())
+        self._names = dispatcher.names()
+
+    def _changed(self) -> list[str]:
+        """Return the declared ops whose registrations are not those that are known."""
         now = dispatcher.dump_registrations(self._known)
         return [op for op, text in self._known.items() if now[op] != text]
 
-    def keys(self, ops: Iterable[str]) -> dict[str, set[str]]:
-        """Return the dispatch keys for which kernels of `ops` are known."""
-        return {op: _keys(self._known[op]) for op in ops}
-
-    def undeclared(self) -> list[str]:
-        """Return the names of ops and kernels that no plugin declares, sorted."""
-        return sorted(set(dispatcher.op_names()) - self._known.keys())
-
-    def _describe_change(self, op: str) -> str:
-        before, now = self._known[op], dispatcher.dump_registration(op)
-        if before and not now:
-            return "removes"
-        if lost := _keys(before) - _keys(now):
-            return f"removes the {min(lost)} kernel of"
-        new = [line for line in now.splitlines() if line not in before.splitlines()]
-        keys = [key for line in new for key in _keys(line)]
-        return f"registers a {keys[0]} kernel for" if keys else "registers a schema for"
-
-
-def destroy_libraries(ops: Iterable[str], kept: Iterable[torch.library.Library]) -> None:
-    """Undo what Python code registered for `ops` by torch.library, except by `kept`."""
-    wanted = set(ops)
-    ours = set(map(id, kept))
-    for each in gc.get_objects():
-        if type(each) is torch.library.Library and each.ns == NAMESPACE and id(each) not in ours:
-            defined = {name.partition("::")[2] for name in each._op_defs}
-            implemented = {name.split("/")[1] for name in each._op_impls}
-            if wanted & (defined | implemented):
-                each._destroy()  # type: ignore[no-untyped-call]
-
-
-def find_origins(op: str) -> list[Path]:
-    """Return the files that registered `op`, as far as the dispatcher knows them."""
-    return [
-        Path(found)
-        for found in re.findall(r"registered at (.+?):\d+", dispatcher.dump_registration(op))
-    ]
-
-
-def _keys(dump: str) -> set[str]:
-    """Return the dispatch keys with a kernel in the text of `dispatcher.dump_registration`."""
-    lines = re.findall(r"^(\w+)(?:\[alias\])?(?: \(inactive\))?: registered at", dump, re.MULTILINE)
-    return set(lines) - {"debug"}
+    def _undeclared(self) -> list[str]:
+        """Return the new names in our namespace that no plugin declares, sorted."""
+        start = f"{NAMESPACE}::"
+        new = dispatcher.names() - self._names
+        ours = {name.removeprefix(start) for name in new if name.startswith(start)}
+        return sorted(ours - self._known.keys())

@@ -1,4 +1,4 @@
-"""The memory that a tensor's elements take; tensor_memory.h has this in C++."""
+"""The memory that a tensor's elements take; argument_memory.h has this in C++."""
 
 from __future__ import annotations
 

@@ -43,11 +43,6 @@ def checks(context: DoctorContext) -> Iterator[Check]:
         yield Check("plugins", "none is installed").with_note(
             "there is no op without a plugin", HOW_TO_INSTALL_OPS
         )
-    for op in loaded.get("unclaimed", ()):
-        yield Check(op, "an op that no manifest lists").with_problem(
-            f"a plugin, or what one imports, registers the op {op!r}, which no manifest lists",
-            f"set {environment.ALLOW} to one plugin after the other to see which it is",
-        )
 
 
 def _without_load(plugin: InstalledPlugin) -> dict[str, Any]:

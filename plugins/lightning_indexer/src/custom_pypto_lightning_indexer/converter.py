@@ -12,6 +12,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import check_limits, supports
 from custom_pypto.core.ge_operators import is_registered
 from custom_pypto_blocks import ge_steps as steps
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 @steps.converter_of(OP)
 def convert_lightning_indexer(a: SimpleNamespace) -> Tensor:
     """LightningIndexerPto where it is registered and supports the call, else LightningIndexer."""
-    if is_registered("LightningIndexerPto") and supports(OP, "aclnnLightningIndexerPto", vars(a)):
+    if is_registered("LightningIndexerPto") and supports(
+        contract(OP), "aclnnLightningIndexerPto", vars(a)
+    ):
         lengths, table = map(steps.as_int32, (a.actual_seq_lengths_key, a.block_table))
         (indices,) = ge.custom_op(
             "LightningIndexerPto",
@@ -36,7 +39,7 @@ def convert_lightning_indexer(a: SimpleNamespace) -> Tensor:
             outputs=[("y", 1)],
         )
         return indices
-    check_limits(OP, "aclnnLightningIndexer", vars(a))
+    check_limits(contract(OP), "aclnnLightningIndexer", vars(a))
     indices, _ = _lightning_indexer(a, return_values=False)
     return indices
 
@@ -44,7 +47,7 @@ def convert_lightning_indexer(a: SimpleNamespace) -> Tensor:
 @steps.converter_of(QUANT_OP)
 def convert_quant_lightning_indexer(a: SimpleNamespace) -> Tensor:
     """QuantLightningIndexer."""
-    check_limits(QUANT_OP, "aclnnQuantLightningIndexer", vars(a))
+    check_limits(contract(QUANT_OP), "aclnnQuantLightningIndexer", vars(a))
     indices: Tensor = ge.custom_op(
         "QuantLightningIndexer",
         inputs={
@@ -66,14 +69,14 @@ def convert_quant_lightning_indexer(a: SimpleNamespace) -> Tensor:
 @steps.converter_of(WITH_VALUES)
 def convert_lightning_indexer_with_values(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
     """LightningIndexer. Values on other machines than Ascend 950 the graph engine refuses."""
-    check_limits(WITH_VALUES, "aclnnLightningIndexer", vars(a))
+    check_limits(contract(WITH_VALUES), "aclnnLightningIndexer", vars(a))
     return _lightning_indexer(a, return_values=a.return_value)
 
 
 @steps.converter_of(GRAD)
 def convert_lightning_indexer_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """LightningIndexerGrad."""
-    check_limits(GRAD, "aclnnLightningIndexerGrad", vars(a))
+    check_limits(contract(GRAD), "aclnnLightningIndexerGrad", vars(a))
     integers = ("sparse_indices", "actual_seq_lengths_query", "actual_seq_lengths_key")
     gradients = ge.custom_op(
         "LightningIndexerGrad",

@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from torch import Tensor
@@ -88,7 +89,7 @@ def lightning_indexer_grad(
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     """Positions as `comparison.compare` does; values against those of the positions found."""
-    given = bind_arguments("npu_lightning_indexer", sample.args, sample.kwargs)
+    given = bind_arguments(contract("npu_lightning_indexer"), sample.args, sample.kwargs)
     has_values = given.pop("return_value")
     comparison.compare(actual[0], expected[0], SampleInput((), given))
     wanted = expected[1]

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def compare_caches(
     actual: Mapping[str, Any], expected: Mapping[str, Any], sample: SampleInput
 ) -> None:
     """Compare the caches: the slots that were written, and that all others were not."""
-    given = bind_arguments("npu_lightning_indexer_prolog_pto", sample.args, sample.kwargs)
+    given = bind_arguments(contract("npu_lightning_indexer_prolog_pto"), sample.args, sample.kwargs)
     slots = given["idx_k_cache_index"].long()
     for name, after in actual.items():
         left, right = after.flatten(0, 1), expected[name].flatten(0, 1)

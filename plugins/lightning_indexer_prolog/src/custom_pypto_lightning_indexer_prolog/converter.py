@@ -13,6 +13,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import supports
 from custom_pypto.core.ge_operators import is_registered
 from custom_pypto_blocks import ge_steps as steps
@@ -31,7 +32,7 @@ _TYPES = ge.DataType
 @steps.converter_of(OP)
 def convert_prolog(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """Query, its scales and the weights: of one node where that can be, else of the op's steps."""
-    if is_registered(_FUSED) and supports(OP, "aclnnLightningIndexerPrologPto", vars(a)):
+    if is_registered(_FUSED) and supports(contract(OP), "aclnnLightningIndexerPrologPto", vars(a)):
         return _fused(a)
     return _compose(a)
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
@@ -68,7 +69,7 @@ def _tolerances() -> dict[torch.dtype, Tolerance]:
 
 def compare_fused(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
     """Compare npu_sparse_attention_pto's output; ``sample`` holds its arguments before the call."""
-    given = bind_arguments("npu_sparse_attention_pto", sample.args, sample.kwargs)
+    given = bind_arguments(contract("npu_sparse_attention_pto"), sample.args, sample.kwargs)
     selection = _select_by_pieces(_with_own_caches(given))
     given = _with_own_caches(given)
     decoded = reference.decode(given)

@@ -25,6 +25,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, check_limits, supports
 from custom_pypto.core.ge_operators import is_registered, is_registered_with
 from custom_pypto_blocks import ge_steps as steps
@@ -117,11 +118,13 @@ class _Indexer(NamedTuple):
 @steps.converter_of(FUSED)
 def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     """npu_sparse_attention_pto as SparseAttentionPto where that can be, else its pieces."""
-    if is_registered("SparseAttentionPto") and supports(FUSED, "aclnnSparseAttentionPto", vars(a)):
+    if is_registered("SparseAttentionPto") and supports(
+        contract(FUSED), "aclnnSparseAttentionPto", vars(a)
+    ):
         return _fused(a)
-    check_limits(FUSED, "aclnnSparseFlashAttention", vars(a))
+    check_limits(contract(FUSED), "aclnnSparseFlashAttention", vars(a))
     if not is_registered("LightningIndexerPto"):
-        check_limits(FUSED, "aclnnLightningIndexer", vars(a))
+        check_limits(contract(FUSED), "aclnnLightningIndexer", vars(a))
     prolog = _mla_prolog(a)
     index = _indexer_prolog(a, prolog.q_norm)
     selected = convert_lightning_indexer(
@@ -135,7 +138,7 @@ def convert_sparse_attention(a: SimpleNamespace) -> Tensor:
     queries, caches = (prolog.query, prolog.query_rope), (prolog.kv_cache, prolog.kr_cache)
     scale = (steps.size(a.kv_cache, -1) + steps.size(a.kr_cache, -1)) ** -0.5
     attended = (*queries, *caches, selected, a.block_table, a.act_seqs)
-    call = bind_arguments(ATTENTION, attended, {"scale": scale})
+    call = bind_arguments(contract(ATTENTION), attended, {"scale": scale})
     out, _ = _sparse_flash_attention(SimpleNamespace(**call))
     return out
 
@@ -162,7 +165,7 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
             f"{ATTENTION}: argument 'return_softmax_lse' must be False on an NPU in a graph: CANN"
             " gives the log-sum-exp in eager mode only"
         )
-    check_limits(ATTENTION, "aclnnSparseFlashAttention", vars(a))
+    check_limits(contract(ATTENTION), "aclnnSparseFlashAttention", vars(a))
     if a.actual_seq_lengths_query is not None and a.query.rank == 4:
         # The op takes a length above S1 for S1; SparseFlashAttention takes none.
         longest = steps.size(a.query, 1)
@@ -175,7 +178,7 @@ def convert_sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
 @steps.converter_of(ATTENTION_GRAD)
 def convert_sparse_flash_attention_grad(a: SimpleNamespace) -> tuple[Tensor, ...]:
     """npu_sparse_flash_attention_grad as SparseFlashAttentionGrad."""
-    check_limits(ATTENTION_GRAD, "aclnnSparseFlashAttentionGrad", vars(a))
+    check_limits(contract(ATTENTION_GRAD), "aclnnSparseFlashAttentionGrad", vars(a))
     gradients = ge.custom_op(
         "SparseFlashAttentionGrad",
         inputs={
@@ -246,7 +249,7 @@ def _sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
 
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
-    is_stock = is_plain and supports(MLA_PROLOG, "aclnnMlaPrologV3WeightNz", vars(a))
+    is_stock = is_plain and supports(contract(MLA_PROLOG), "aclnnMlaPrologV3WeightNz", vars(a))
     is_known = is_stock and is_registered_with(
         "MlaPrologV3",
         inputs=_MLA_PROLOG_INPUTS,

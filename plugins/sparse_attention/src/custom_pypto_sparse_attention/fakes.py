@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
@@ -20,7 +21,7 @@ def with_declaration(op: str, fake: Callable[..., Any]) -> Callable[..., Any]:
     def checked(*args: Any, **kwargs: Any) -> Any:
         made = fake(*args, **kwargs)
         if weights_are_nz():
-            given = bind_arguments(op, args, kwargs)
+            given = bind_arguments(contract(op), args, kwargs)
             for name in (each for each in NZ_WEIGHTS if each in given):
                 _check_declared(op, name, given[name])
         return made

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import torch
+from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from torch import Tensor
 
@@ -302,6 +303,6 @@ def attend(decoded: Decoded, given: Mapping[str, Tensor], selection: Tensor) -> 
 
 def sparse_attention(*args: Tensor, **kwargs: Tensor) -> Tensor:
     """``npu_sparse_attention_pto``: [B, S1, N1, L]; fills the three caches."""
-    given = bind_arguments("npu_sparse_attention_pto", args, kwargs)
+    given = bind_arguments(contract("npu_sparse_attention_pto"), args, kwargs)
     decoded = decode(given)
     return attend(decoded, given, decoded.selection())

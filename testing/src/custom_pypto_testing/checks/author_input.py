@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
-from custom_pypto_testing.subject import Op
+from custom_pypto_testing.ops_under_test import Op
 
 
 def check_has_reference(op: Op) -> None:
@@ -28,8 +26,7 @@ def left_out(op: Op) -> Iterator[str]:
         yield "random calls: ops.toml does not describe its outputs"
     if op.contract.arguments and not op.contract.tensors:
         yield "refusals, layouts: ops.toml does not describe its tensors"
-    name = op.overload.name()  # type: ignore[no-untyped-call]
-    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
+    if op.is_composed:
         yield "memory that it cannot use: left to the ops that it is composed of"
     if op.device != "cpu":
         yield f"fuzzing: a process that uses {op.device} cannot be forked"
@@ -42,7 +39,7 @@ def check_has_samples(op: Op) -> None:
             f"{op.name} has no samples: return some from custom_pypto_samples() in the plugin's"
             f" module, {{'{op.name}': function}}; function takes a device and yields SampleInput"
         )
-    takes_tensors = any(case.call().tensors for case in op.cases)
+    takes_tensors = any(case.copy().tensors for case in op.cases)
     if takes_tensors and all(case.sample.resized is None for case in op.cases):
         raise AssertionError(
             f"{op.name} has no sample at two sizes: give one resized=SampleInput(...), the same"

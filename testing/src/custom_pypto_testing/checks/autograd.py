@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 
-from custom_pypto_testing.call import tensor_outputs
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.outputs import tensor_outputs
 
 _SLOW_UP_TO = 128
 """Elements up to which every entry of the Jacobian is compared; above, random projections of it."""
@@ -34,7 +34,7 @@ def check_second_gradients(case: Case) -> None:
 
 
 def _check(case: Case, check: Callable[..., bool], what: str) -> None:
-    call = case.call()
+    call = case.copy()
     inputs = {name: tensor.clone().requires_grad_() for name, tensor in call.differentiable.items()}
 
     def function(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:

@@ -11,7 +11,6 @@ from torch._dynamo import lookup_backend
 from torch._ops import OpOverload
 from torch.export import Dim
 
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 
 from .values import compare_runs, run_of
@@ -43,13 +42,13 @@ def check_compiled(case: Case, backend: str) -> None:
 
 def check_exported(case: Case) -> None:
     """A program exported from the sample, its changing dimensions dynamic, runs `resized` too."""
-    call = case.call()
+    call = case.copy()
     program = torch.export.export(
         _Module(call),
         (call.tensors,),
         dynamic_shapes=({n: dict.fromkeys(d, Dim.DYNAMIC) for n, d in case.dynamic_dims.items()},),
     )
-    if not any(node.target is case.op for node in program.graph.nodes):
+    if not any(node.target is case.op.overload for node in program.graph.nodes):
         raise AssertionError(f"{case.name} is not in the exported program:\n{program.graph}")
     for each_case in (case, case.resized):
         _assert_as_eager(
@@ -60,7 +59,7 @@ def check_exported(case: Case) -> None:
 class _Module(torch.nn.Module):
     """The call, with its tensors as the one argument."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Case) -> None:
         super().__init__()
         self._call = call
 
@@ -94,8 +93,8 @@ class _CountingBackend:
         return sum(node.target in targets for graph in self.graphs for node in graph.graph.nodes)
 
 
-def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call], Any]]:
-    op = case.op
+def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Case], Any]]:
+    op = case.op.overload
 
     def function(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
@@ -104,7 +103,7 @@ def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call
     counting = _CountingBackend(backend)
     compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=counting)
 
-    def run(call: Call) -> Any:
+    def run(call: Case) -> Any:
         with warnings.catch_warnings():
             # Inductor itself uses deprecated parts of torch. The author's warnings stay.
             warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torch\.")
@@ -113,12 +112,12 @@ def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Call
     return counting, run
 
 
-def _assert_as_eager(case: Case, run: Callable[[Call], Any], when: str) -> None:
-    compare_runs(case, run_of(case.call(), run), run_of(case.call()), when)
+def _assert_as_eager(case: Case, run: Callable[[Case], Any], when: str) -> None:
+    compare_runs(case, run_of(case.copy(), run), run_of(case.copy()), when)
 
 
 def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
-    found = (len(backend.graphs), backend.calls_of(case.op), backend.runs)
+    found = (len(backend.graphs), backend.calls_of(case.op.overload), backend.runs)
     if found != (1, 1, runs):
         raise AssertionError(
             f"{case.name}: torch.compile(fullgraph=True, dynamic=True) made {found[0]} graphs with"

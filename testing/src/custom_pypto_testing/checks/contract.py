@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts.cost import evaluate_cost
 
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.drawing import Arguments
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
-from custom_pypto_testing.judging import Twins
 from custom_pypto_testing.large_calls import calls_with_rest
+from custom_pypto_testing.meta_tensors import Twins
+from custom_pypto_testing.sample_generator import Arguments
 from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import check_fake
@@ -25,13 +24,13 @@ from .values import check_mutated, check_values
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract as Contract
 
-    from custom_pypto_testing.subject import Op
+    from custom_pypto_testing.ops_under_test import Op
 
 
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     for case in drawn_cases(op):
-        given = case.call().arguments
+        given = case.copy().arguments
         if op.contract is not None:
             _check_costs(op.contract, given)
         for check in (check_values, check_mutated, check_fake):
@@ -55,9 +54,8 @@ def drawn_cases(op: Op) -> Iterator[Case]:
     if op.device == "cpu":
         calls = chain(calls, calls_with_rest(op.contract))
     for number, drawn in enumerate(calls):
-        call, is_odd = Call(op.overload, (), drawn).on(op.device), number % 2 == 1
-        sample = as_sample(op.contract, call.arguments, f"drawn-{number}", by_name=is_odd)
-        yield Case(op.overload, sample, op.reference, op.contract)
+        given, is_odd = Case.of(op, drawn).on(op.device).arguments, number % 2 == 1
+        yield Case(op, as_sample(op.contract, given, f"drawn-{number}", by_name=is_odd))
 
 
 def _check_costs(contract: Contract, given: Arguments) -> None:
@@ -91,7 +89,7 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         if op.contract.outputs is None and each.rule == "device":
             # One device is meta, for which the dispatcher calls the fake.
             continue
-        given = Call(op.overload, (), each.given).on(op.device).arguments
+        given = Case.of(op, each.given).on(op.device).arguments
         of_kernel = _refusal(op, given)
         texts = [("the kernel", of_kernel)]
         if op.contract.outputs is not None:
@@ -114,13 +112,12 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
 
 def _refusal_of_fake(op: Op, given: Arguments) -> str | None:
     # Where one is on meta, the dispatcher calls the fake. FakeTensorMode takes ten times as long.
-    is_mixed = any(each.is_meta for each in Call(op.overload, (), given).tensors.values())
-    return _refusal(
-        op, given if is_mixed else dict(Call(op.overload, (), given).map(Twins()).kwargs)
-    )
+    call = Case.of(op, given)
+    is_mixed = any(each.is_meta for each in call.tensors.values())
+    return _refusal(op, given if is_mixed else call.map(Twins()).kwargs)
 
 
-def _refusal(op: Op, arguments: Arguments) -> str | None:
+def _refusal(op: Op, arguments: Mapping[str, Any]) -> str | None:
     """The first line of the error of a call; None when there is none."""
     try:
         op.overload(**arguments)

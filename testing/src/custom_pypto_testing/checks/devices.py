@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 import torch
 
-from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.outputs import tensor_outputs
 
 from .fakes import fake_outputs
 from .side_effects import named_arguments
@@ -20,7 +20,7 @@ def check_devices(case: Case) -> None:
     An output or a mutated argument on another device is then unwritten memory. So the op must raise
     an error, or return and mutate tensors on meta only; in FakeTensorMode too.
     """
-    call = case.call()
+    call = case.copy()
     if len(call.tensors) < 2:
         return
     for name, tensor in call.tensors.items():
@@ -30,7 +30,7 @@ def check_devices(case: Case) -> None:
         _check(mixed, fake_outputs, f"{where} in FakeTensorMode: the op")
 
 
-def _check(mixed: Call, run: Callable[[Call], Mapping[str, torch.Tensor]], which: str) -> None:
+def _check(mixed: Case, run: Callable[[Case], Mapping[str, torch.Tensor]], which: str) -> None:
     try:
         outputs = run(mixed)
     except Exception:

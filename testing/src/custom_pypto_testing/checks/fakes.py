@@ -8,7 +8,7 @@ from typing import Any
 import sympy  # type: ignore[import-untyped]
 import torch
 from torch._dynamo.source import ConstantSource
-from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     ShapeEnv,
@@ -16,10 +16,11 @@ from torch.fx.experimental.symbolic_shapes import (
     SymbolicContext,
 )
 
-from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.meta_tensors import Twins
+from custom_pypto_testing.outputs import tensor_outputs
 
-Properties = Mapping[str, object]
+Properties = dict[str, object]
 
 _REMEDY = (
     "; outputs are contiguous unless ops.toml says `like`, or a fake of your own says otherwise:"
@@ -30,24 +31,25 @@ _REMEDY = (
 
 def check_fake(case: Case) -> None:
     """The fake's outputs have the shape, dtype, strides and device of the kernel's."""
-    compare_fake(case, case.call(), case.call().run())
+    fake = {name: _properties(tensor) for name, tensor in fake_outputs(case.copy()).items()}
+    _assert_same(case, fake, tensor_outputs(case.copy().run()), "")
 
 
-def compare_fake(case: Case, call: Call, returned: Any, mode: FakeTensorMode | None = None) -> None:
+def compare_fake_on_meta(case: Case, call: Case, returned: Any) -> None:
     """Compare what the kernel returned for the arguments of `call` with the fake's outputs.
 
-    Some tensors of `call` may be fakes already, in `mode`.
+    The fake runs on meta, so that devices are not compared.
     """
-    properties = {name: _properties(tensor) for name, tensor in fake_outputs(call, mode).items()}
-    _assert_same(case, properties, tensor_outputs(returned), "")
+    fake = {n: _properties(t) for n, t in tensor_outputs(call.map(Twins()).run()).items()}
+    for each in fake.values():
+        del each["device"]
+    _assert_same(case, fake, tensor_outputs(returned), "")
 
 
-def fake_outputs(call: Call, mode: FakeTensorMode | None = None) -> dict[str, torch.Tensor]:
+def fake_outputs(call: Case) -> dict[str, torch.Tensor]:
     """Return the op's results in FakeTensorMode for fakes of the arguments of `call`."""
-    mode = mode or FakeTensorMode()
-    fake_call = call.map(
-        lambda _, each: each if isinstance(each, FakeTensor) else mode.from_tensor(each)
-    )
+    mode = FakeTensorMode()
+    fake_call = call.map(lambda _, each: mode.from_tensor(each))
     with mode:
         return tensor_outputs(fake_call.run())
 
@@ -64,15 +66,15 @@ def check_symbolic_fake(case: Case) -> None:
         source = ConstantSource(f"argument_{name}".replace("[", "_").replace("]", ""))
         return mode.from_tensor(tensor, source=source, symbolic_context=context)
 
-    call = case.call().map(symbolic)
+    call = case.copy().map(symbolic)
     symbols = {name: _expressions(t.shape) for name, t in call.tensors.items()}
     strides = {name: _expressions(t.stride()) for name, t in call.tensors.items()}
     with mode:
         fake = tensor_outputs(call.run())
-    real_calls = {"": case.call()}
+    real_calls = {"": case.copy()}
     if case.sample.resized is not None:
         _assert_not_specialized(case, environment, symbols)
-        real_calls["at the sizes of 'resized', "] = case.resized_call()
+        real_calls["at the sizes of 'resized', "] = case.resized.copy()
     for when, real in real_calls.items():
         values = _bindings(symbols, {n: t.shape for n, t in real.tensors.items()})
         values |= _bindings(strides, {n: t.stride() for n, t in real.tensors.items()})
@@ -89,7 +91,7 @@ def _assert_same(
         )
     for name, tensor in real.items():
         for what, value in _properties(tensor).items():
-            if fake[name][what] != value:
+            if what in fake[name] and fake[name][what] != value:
                 contiguous = torch.empty(tensor.shape, device="meta")
                 is_contiguous = fake[name]["strides"] == _properties(contiguous)["strides"]
                 remedy = _REMEDY if what == "strides" and is_contiguous else ""

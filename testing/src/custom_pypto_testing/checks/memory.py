@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from custom_pypto_testing.call import Call
+from custom_pypto_testing.case import Case
 
 if TYPE_CHECKING:
-    from custom_pypto_testing.subject import Op
+    from custom_pypto_testing.ops_under_test import Op
 
-Fault = tuple[str, str, str, Callable[[Call], Call]]
+Fault = tuple[str, str, str, Callable[[Case], Case]]
 """What is wrong, the argument, the words of the error, and how a call gets it."""
 
 
@@ -26,14 +26,11 @@ def check_memory(op: Op) -> None:
     called, because torch's own ops end the process for some of these; neither are ops that are
     composed of others, which are left to check.
     """
-    if op.contract is None or not op.cases:
-        return
-    name = op.overload.name()  # type: ignore[no-untyped-call]
-    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
+    if op.contract is None or not op.cases or op.is_composed:
         return
     case = op.cases[0]
-    for fault, argument, words, change in _faults(case.call()):
-        call = change(case.call())
+    for fault, argument, words, change in _faults(case.copy()):
+        call = change(case.copy())
         what = f"{op.name}, with {fault}"
         before = {name: (each.clone(), each._version) for name, each in _readable(call)}
         mode = FakeTensorMode()
@@ -54,7 +51,7 @@ def check_memory(op: Op) -> None:
                 raise AssertionError(f"{what}: the refused call has written to '{changed}'")
 
 
-def _faults(call: Call) -> Iterator[Fault]:
+def _faults(call: Case) -> Iterator[Fault]:
     tensors = {name: each for name, each in call.tensors.items() if each.numel() > 0}
     for name, tensor in tensors.items():
         # The storages of other devices may have a fixed size.
@@ -87,8 +84,8 @@ def _faults(call: Call) -> Iterator[Fault]:
                 )
 
 
-def _emptied(name: str) -> Callable[[Call], Call]:
-    def change(call: Call) -> Call:
+def _emptied(name: str) -> Callable[[Case], Case]:
+    def change(call: Case) -> Case:
         tensor = call.tensors[name].clone()
         tensor.untyped_storage().resize_(0)
         return call.replace({name: tensor})
@@ -96,18 +93,18 @@ def _emptied(name: str) -> Callable[[Call], Call]:
     return change
 
 
-def _expanded(name: str) -> Callable[[Call], Call]:
-    def change(call: Call) -> Call:
+def _expanded(name: str) -> Callable[[Case], Case]:
+    def change(call: Case) -> Case:
         tensor = call.tensors[name]
         return call.replace({name: tensor.flatten()[:1].clone().expand(tensor.shape)})
 
     return change
 
 
-def _in_one_storage(name: str, other: str, step: int) -> Callable[[Call], Call]:
+def _in_one_storage(name: str, other: str, step: int) -> Callable[[Case], Case]:
     """Move `other` to `step` bytes behind the beginning of `name`."""
 
-    def change(call: Call) -> Call:
+    def change(call: Case) -> Case:
         pair = call.tensors[name], call.tensors[other]
         end = pair[0].nbytes + pair[1].nbytes + step
         memory = torch.zeros(end + -end % 16, dtype=torch.uint8, device=pair[0].device)
@@ -128,7 +125,7 @@ def _expect(text: str, start: str, who: str) -> None:
         raise AssertionError(f"{who} must say {start!r}, but {said}")
 
 
-def _readable(call: Call) -> Iterator[tuple[str, torch.Tensor]]:
+def _readable(call: Case) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in call.mutable.items():
         if tensor.untyped_storage().nbytes() > 0:
             yield name, tensor
@@ -138,7 +135,7 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.resolve_neg().contiguous().reshape(-1).view(torch.uint8)
 
 
-def _refusal(call: Call) -> str:
+def _refusal(call: Case) -> str:
     try:
         call.run()
     except RuntimeError as error:

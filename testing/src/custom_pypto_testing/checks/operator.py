@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from custom_pypto_testing.call import Call, tensor_outputs
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.outputs import tensor_outputs
 
 _DEVICES_OF_AUTOGRAD_REGISTRATION = ("cpu", "cuda", "xpu")
 
@@ -16,12 +16,12 @@ _DEVICES_OF_AUTOGRAD_REGISTRATION = ("cpu", "cuda", "xpu")
 def check_operator(case: Case, *, with_gradients: bool = True) -> None:
     """`torch.library.opcheck` passes, also with gradients if the op is differentiable."""
     _opcheck(case, requires_grad=False)
-    if with_gradients and case.is_differentiable:
+    if with_gradients and case.op.is_differentiable:
         _opcheck(case, requires_grad=True)
 
 
 def _opcheck(case: Case, *, requires_grad: bool) -> None:
-    call = case.call()
+    call = case.copy()
     if requires_grad:
         for tensor in call.differentiable.values():
             tensor.requires_grad_()
@@ -33,7 +33,7 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
     # integers.
     first = next(iter(tensor_outputs(call.copy().run()).values()), None) if requires_grad else None
     has_integers_first = first is not None and not first.is_floating_point()
-    is_own = has_integers_first or call.is_random
+    is_own = has_integers_first or call.op.is_random
     if not is_own:
         tests.append("test_aot_dispatch_dynamic")
     if all(t.device.type in _DEVICES_OF_AUTOGRAD_REGISTRATION for t in call.tensors.values()):
@@ -50,7 +50,7 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
         )
 
 
-def _results(call: Call, tests: list[str]) -> dict[str, Any]:
+def _results(call: Case, tests: list[str]) -> dict[str, Any]:
     """Return what opcheck says of each test: "SUCCESS" or an exception."""
     with warnings.catch_warnings():
         # torch 2.15 warns of itself, because it reads .grad of a tensor that is no leaf. The filter
@@ -62,11 +62,11 @@ def _results(call: Call, tests: list[str]) -> dict[str, Any]:
             r"torch(\.|$)",
         )
         return torch.library.opcheck(
-            call.op, call.args, dict(call.kwargs), test_utils=tests, raise_exception=False
+            call.op.overload, call.args, dict(call.kwargs), test_utils=tests, raise_exception=False
         )
 
 
-def _aot_dispatch_of_floating_first(call: Call) -> Any:
+def _aot_dispatch_of_floating_first(call: Case) -> Any:
     """Run opcheck's test on the op with its floating-point results before the others.
 
     It draws anew for each result, so those of a random op are not compared.
@@ -76,11 +76,11 @@ def _aot_dispatch_of_floating_first(call: Call) -> Any:
     check: Any = optests.aot_autograd_check  # type: ignore[attr-defined]
 
     def results(*args: Any, **kwargs: Any) -> list[torch.Tensor]:
-        tensors = tensor_outputs(call.op(*args, **kwargs)).values()
+        tensors = tensor_outputs(call.op.overload(*args, **kwargs)).values()
         return sorted(tensors, key=lambda each: not each.is_floating_point())
 
     try:
-        options = {"check_gradients": "auto", "skip_correctness_check": call.is_random}
+        options = {"check_gradients": "auto", "skip_correctness_check": call.op.is_random}
         check(results, call.args, dict(call.kwargs), True, **options)
     except Exception as error:
         return error

@@ -7,13 +7,13 @@ from itertools import combinations
 
 import torch
 
-from custom_pypto_testing.call import tensor_outputs
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.outputs import tensor_outputs
 
 
 def check_unchanged(case: Case) -> None:
     """The op writes to no byte of an argument that its schema does not mark as mutable."""
-    call = case.call()
+    call = case.copy()
     mutable = {tensor.untyped_storage()._cdata for tensor in call.mutable.values()}
     kept = {
         name: tensor
@@ -32,7 +32,7 @@ def check_unchanged(case: Case) -> None:
 
 def check_versions(case: Case) -> None:
     """The op bumps the version counter of every mutable argument, and of no other."""
-    call = case.call()
+    call = case.copy()
     before = {name: tensor._version for name, tensor in call.tensors.items()}
     call.run()
     for name, tensor in call.tensors.items():
@@ -52,7 +52,7 @@ def check_versions(case: Case) -> None:
 
 def check_aliasing(case: Case) -> None:
     """No output shares memory with an argument or with another output."""
-    call = case.call()
+    call = case.copy()
     results = tensor_outputs(call.run())
     for name, result in results.items():
         for argument, tensor in call.tensors.items():

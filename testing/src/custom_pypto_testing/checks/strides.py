@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.arguments import bind
+from custom_pypto.core.contracts.arguments import bind_arguments
 from custom_pypto.core.contracts.evaluation import Evaluation
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.layouts import Layout, layouts_of
 
-from .fakes import compare_fake
+from .fakes import compare_fake_on_meta
 from .values import Run, compare_mutated, compare_returned
 
 _LARGE = 2**16
@@ -28,10 +26,8 @@ def check_strides(case: Case) -> None:
     no contract speaks of the argument, the op may refuse it by a RuntimeError that names it and
     says "contiguous".
     """
-    plain = case.call()
+    plain = case.copy()
     returned = plain.run()
-    mode = FakeTensorMode()
-    fakes = plain.map(lambda name, tensor: mode.from_tensor(tensor))
     for name, tensor in plain.tensors.items():
         declared = _declared_strides(case, name)
         layouts = [*layouts_of(declared or "any", tensor.shape)]
@@ -49,8 +45,7 @@ def check_strides(case: Case) -> None:
                     compare_mutated(case, call.mutable, plain.mutable)
                 # Dims in reverse, where there is such a layout: a fake is slow.
                 if layout is layouts[-1]:
-                    fake_call = fakes.replace({name: call.tensors[name]})
-                    compare_fake(case, fake_call, actual, mode)
+                    compare_fake_on_meta(case, call, actual)
             except AssertionError as error:
                 raise AssertionError(
                     f"{case.name} with argument '{name}' that has {layout}: {error}"
@@ -59,15 +54,15 @@ def check_strides(case: Case) -> None:
 
 def _declared_strides(case: Case, name: str) -> str | None:
     """Return what ops.toml says of an argument's strides; None if it describes no such tensor."""
-    tensors = () if case.contract is None else case.contract.tensors
+    tensors = () if case.op.contract is None else case.op.contract.tensors
     return next((each.strides for each in tensors if each.name == name.partition("[")[0]), None)
 
 
 def _run_with(
     case: Case, name: str, layout: Layout, *, may_refuse: bool
-) -> tuple[Call | None, Any]:
+) -> tuple[Case | None, Any]:
     """Return the call with an argument in `layout`, and its result; None if it is refused."""
-    call = case.call()
+    call = case.copy()
     given = call.tensors[name]
     memory = layout.memory(given)
     strided = layout.view(memory, given.shape).copy_(given)
@@ -92,12 +87,12 @@ def _run_with(
     return call, returned
 
 
-def _is_refused_by_rules(case: Case, call: Call) -> bool:
+def _is_refused_by_rules(case: Case, call: Case) -> bool:
     """Return whether a rule of ops.toml, or a limit of NPU kernels, refuses the call."""
-    op = case.contract
+    op = case.op.contract
     if op is None or not op.tensors:
         return False
-    evaluation = Evaluation(op, bind(op, call.args, call.kwargs))
+    evaluation = Evaluation(op, bind_arguments(op, call.args, call.kwargs))
     try:
         evaluation.run_checks()
         for limits in () if case.is_on_cpu else op.npu.limits.values():

@@ -7,20 +7,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 from custom_pypto.core.call_text import describe_arguments
 
-from custom_pypto_testing.awake import run_watched
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
+from custom_pypto_testing.thread_activity import run_watched
 
 from .values import Run, check_mutated, check_values, compare_runs, run_of
 
 if TYPE_CHECKING:
-    from custom_pypto_testing.subject import Op
+    from custom_pypto_testing.ops_under_test import Op
 
 _REFERENCE_TIME = 0.3
 """Seconds of its thread that the reference may take for all large calls; some loop over rows in
@@ -51,7 +51,7 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
     uncompared: list[str] = []
     for dim, given in drawn:
         assert op.contract is not None
-        case = Case(op.overload, as_sample(op.contract, given), op.reference, op.contract)
+        case = Case(op, as_sample(op.contract, given))
         try:
             has_split = has_split or is_split(case)
             one = _run_with_threads(case, 1)
@@ -84,7 +84,7 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
 def is_split(case: Case) -> bool:
     """Return whether other threads work when torch may use two, as they do not when it may not."""
     idle, working = (
-        _with_threads(count, lambda: run_watched(case.call().run)[1]) for count in (1, 2)
+        _with_threads(count, lambda: run_watched(case.copy().run)[1]) for count in (1, 2)
     )
     return bool(working - idle)
 
@@ -101,14 +101,17 @@ def _has_expected(case: Case, end: float) -> bool:
         if time.thread_time() > end and _TORCH not in frame.f_code.co_filename:
             raise _TooSlowError
 
-    before = sys.getprofile()
-    sys.setprofile(watch)
+    before: Any = sys.getprofile()
     try:
+        sys.setprofile(watch)
         return case.expected is not None
     except _TooSlowError:
         return False
     finally:
-        sys.setprofile(before)
+        sys.setprofile(before if callable(before) else None)
+        if hasattr(before, "enable"):
+            # cProfile's, which only it can set.
+            before.enable()
 
 
 def _compare(case: Case, count: int, one: Run) -> None:
@@ -117,7 +120,7 @@ def _compare(case: Case, count: int, one: Run) -> None:
 
 
 def _run_with_threads(case: Case, count: int) -> Run:
-    return _with_threads(count, lambda: run_of(case.call()))
+    return _with_threads(count, lambda: run_of(case.copy()))
 
 
 def _with_threads(count: int, run: Callable[[], Result]) -> Result:

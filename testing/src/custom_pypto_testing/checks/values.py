@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from custom_pypto_testing.call import Call, outputs, tensor_outputs
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_close, assert_same_bits, assert_tensors_close
+from custom_pypto_testing.outputs import outputs, tensor_outputs
 
 from .side_effects import named_arguments
 
@@ -39,7 +39,7 @@ class Run:
         )
 
 
-def run_of(call: Call, run: Callable[[Call], Any] = Call.run) -> Run:
+def run_of(call: Case, run: Callable[[Case], Any] = Case.run) -> Run:
     """Run a call, by the op itself or another function; a random op draws the same numbers."""
     call.seed()
     return Run(run(call), call.mutable)
@@ -72,12 +72,12 @@ def compare_runs(case: Case, actual: Run, expected: Run, when: str) -> None:
 
 def check_values(case: Case) -> None:
     """The op returns what the reference returns."""
-    compare_returned(case, case.call().run(), case.expected.returned)
+    compare_returned(case, case.copy().run(), case.expected.returned)
 
 
 def check_mutated(case: Case) -> None:
     """The arguments that the op mutates end up as the reference leaves its own."""
-    call = case.call()
+    call = case.copy()
     call.run()
     compare_mutated(case, call.mutable, case.expected.mutated)
 
@@ -85,21 +85,25 @@ def check_mutated(case: Case) -> None:
 def compare_returned(case: Case, actual: Any, expected: Any) -> None:
     """Compare two results of the op, by its reference's comparison or the default."""
     case.expect_tensors(actual, "kernel")
-    if case.reference is None or case.reference.compare is None:
+    reference = case.op.reference
+    compare = None if reference is None else reference.compare
+    if compare is None:
         assert_close(_on_cpu(actual), _on_cpu(expected))
     else:
-        case.reference.compare(_on_cpu(actual), _on_cpu(expected), _sample_on_cpu(case))
+        compare(_on_cpu(actual), _on_cpu(expected), _sample_on_cpu(case))
 
 
 def compare_mutated(
     case: Case, actual: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]
 ) -> None:
     """Compare mutated arguments, by the reference's comparison for them or the default."""
-    if case.reference is None or case.reference.compare_mutated is None:
+    reference = case.op.reference
+    compare = None if reference is None else reference.compare_mutated
+    if compare is None:
         for name, tensor in actual.items():
             assert_tensors_close(f"argument '{name}'", tensor, expected[name])
     else:
-        case.reference.compare_mutated(
+        compare(
             {name: tensor.cpu() for name, tensor in actual.items()},
             {name: tensor.cpu() for name, tensor in expected.items()},
             _sample_on_cpu(case),
@@ -109,8 +113,7 @@ def compare_mutated(
 def _sample_on_cpu(case: Case) -> SampleInput:
     if case.is_on_cpu:
         return case.sample
-    call = case.call().on_cpu()
-    return replace(case.sample, args=call.args, kwargs=call.kwargs)
+    return case.copy_to_cpu().sample
 
 
 def _on_cpu(value: Any) -> Any:

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from custom_pypto_testing.call import Call
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
 
@@ -19,10 +18,10 @@ def check_written_slices(case: Case) -> None:
 
     The code also runs `resized`, where the slices begin elsewhere.
     """
-    written = {name.partition("[")[0] for name in case.call().mutable}
+    written = {name.partition("[")[0] for name in case.copy().mutable}
     if not written:
         return
-    names = [argument.name for argument in case.op._schema.arguments]
+    names = [argument.name for argument in case.op.schema.arguments]
     places = {names.index(name) for name in written} | written
     for backend, what, enlarge, cut in _SLICES:
         if backend == "inductor" and not case.is_on_cpu:
@@ -35,14 +34,14 @@ def check_written_slices(case: Case) -> None:
                 is_whole = place in places and value is not None and value.dim() > 0
                 return _cut(value) if is_whole else value
 
-            return case.op(
+            return case.op.overload(
                 *[given(place, value) for place, value in enumerate(args)],
                 **{name: given(name, value) for name, value in kwargs.items()},
             )
 
         torch.compiler.reset()
         compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
-        for make_call in (case.call, case.resized_call):
+        for make_call in (case.copy, case.resized.copy):
             expected, actual = (
                 _memory_after(make_call(), run, enlarge) for run in (function, compiled)
             )
@@ -52,7 +51,7 @@ def check_written_slices(case: Case) -> None:
 
 
 def _memory_after(
-    call: Call, run: Callable[..., Any], enlarge: _Enlarge
+    call: Case, run: Callable[..., Any], enlarge: _Enlarge
 ) -> dict[str, torch.Tensor]:
     wholes = {}
     for name, tensor in call.mutable.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,16 @@ from custom_pypto_cli.commands import (
 )
 from custom_pypto_cli.terminal import show
 
-from custom_pypto_testing import bench_plot, progress
+from custom_pypto_testing import progress
+from custom_pypto_testing.timing import plot
+from custom_pypto_testing.timing.measured import (
+    Measured,
+    of_peak,
+    spread,
+    table_heading,
+    table_line,
+    time_of,
+)
 
 SUMMARY = "time ops against their reference and the machine's peak"
 DESCRIPTION = (
@@ -31,7 +40,13 @@ EXIT_STATUS = (
     "0 timed, 1 a sample failed, or custom_pypto.core cannot be imported, 2 no such op or plugin"
 )
 
-_HEADINGS = ("ours", "spread", "reference", "compiled", "of peak", "call")
+_COLUMNS = {
+    "ours": time_of("ours"),
+    "spread": spread,
+    "reference": time_of("reference"),
+    "compiled": time_of("compiled"),
+    "of peak": of_peak,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Time the samples one after the other; 1 if one fails."""
     limit = options.time_limit
-    if options.plot and (fault := bench_plot.find_fault(options.plot)):
+    if options.plot and (fault := plot.find_fault(options.plot)):
         raise CommandError(fault)
     found = load_or_explain(find, options.name, time_limit=limit)
     expect_loaded(found)
@@ -66,8 +81,8 @@ def run(options: argparse.Namespace) -> int:
         known = ", ".join(dict.fromkeys(name for _, _, name in found["samples"])) or "none"
         raise CommandError(f"no sample's name contains {options.sample!r}; there are: {known}")
     if not options.json:
-        show(_row(_HEADINGS))
-    rows: list[dict[str, Any]] = []
+        show(table_heading(_COLUMNS, "call"))
+    rows: list[Measured] = []
     slow: set[str] = set()
     try:
         for number, (plugin, op, sample) in enumerate(chosen):
@@ -79,25 +94,27 @@ def run(options: argparse.Namespace) -> int:
                     slow.add(op)
                     outcome = subprocess_call.call(measure, *given, False, time_limit=limit)
             measured: Any = outcome.value
-            if not outcome.ok:
+            if outcome.ok:
+                rows.append(Measured(**measured))
+                line = table_line(_COLUMNS, rows[-1])
+            else:
                 measured = {"op": op, "sample": sample, "problem": outcome.failure}
-            rows.append(measured)
+                line = f"{op} {sample}: problem: {outcome.failure}"
             if options.json:
                 print(json.dumps(measured))
             else:
-                show(_line(measured))
+                show(line)
             # Whoever reads a pipe or a file has it now, whatever happens to the next one.
             sys.stdout.flush()
     finally:
-        timed = [each for each in rows if "times" in each]
-        if options.plot and timed:
-            _draw(options.plot, timed)
-    return 0 if len(timed) == len(rows) else 1
+        if options.plot and rows:
+            _draw(options.plot, rows)
+    return 0 if len(rows) == len(chosen) else 1
 
 
-def _draw(path: Path, timed: list[dict[str, Any]]) -> None:
+def _draw(path: Path, rows: list[Measured]) -> None:
     try:
-        bench_plot.draw(path, timed)
+        plot.draw(path, rows)
     except OSError as error:
         raise CommandError(f"{path} was not drawn: {error}") from None
 
@@ -105,7 +122,7 @@ def _draw(path: Path, timed: list[dict[str, Any]]) -> None:
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return the samples of what is called `name`."""
     meant, ops = plugin_list.find_ops(name, plugin_list.load())
-    from custom_pypto_testing.measured_call import sample_names
+    from custom_pypto_testing.timing.sample import sample_names
 
     return {**meant, "samples": [(*op, each) for op in ops for each in sample_names(*op)]}
 
@@ -113,34 +130,6 @@ def find(name: str) -> dict[str, Any]:
 def measure(plugin: str, op: str, sample: str, seconds: float, compiles: bool) -> dict[str, Any]:
     """Load the plugins, in a child; time one sample."""
     plugin_list.load()
-    from custom_pypto_testing.measured_call import measure_call
+    from custom_pypto_testing.timing.sample import measure_call
 
-    return measure_call(plugin, op, sample, seconds, compiles=compiles)
-
-
-def _line(measured: dict[str, Any]) -> str:
-    name = f"{measured['op']} {measured['sample']}"
-    if "problem" in measured:
-        return f"{name}: problem: {measured['problem']}"
-    times = measured["times"]
-    low, ours, high = times["ours"]
-    others = (times[each][1] if each in times else None for each in ("reference", "compiled"))
-    peak = measured["at_peak"]
-    return _row(
-        (
-            _microseconds(ours),
-            f"{(high - low) / ours:.0%}",
-            *map(_microseconds, others),
-            "-" if peak is None else f"{peak / ours:.3f}",
-            name,
-        )
-    )
-
-
-def _row(cells: Sequence[str]) -> str:
-    *numbers, call = cells
-    return "  ".join([*(f"{each:>12}" for each in numbers), call])
-
-
-def _microseconds(seconds: float | None) -> str:
-    return "-" if seconds is None else f"{seconds * 1e6:,.1f} us"
+    return asdict(measure_call(plugin, op, sample, seconds, compiles=compiles))

@@ -17,16 +17,14 @@ from custom_pypto_cli.terminal import show
 from custom_pypto_discovery import distributions
 
 from custom_pypto_testing.verification import in_child
-from custom_pypto_testing.verification.checks import DEVICES
-from custom_pypto_testing.verification.processes import Verification
-from custom_pypto_testing.verification.result import Result, Verdict
-from custom_pypto_testing.verification.written_report import WrittenReport
+from custom_pypto_testing.verification.processes import RUNS, Verification
+from custom_pypto_testing.verification.report import Result, Verdict, WrittenReport
 
 SUMMARY = "check the ops on this machine's NPU, and write a report to send"
 DESCRIPTION = (
-    "Checks each op on an NPU, or on the CPU, by rising risk: its kernel, a launch, results "
-    "against the CPU, streams, graphs, times. Each check runs in a process of its own. Writes one "
-    "report, also when a check crashes or hangs."
+    "Runs checks of the conformance suite on an NPU, or on the CPU, by rising risk: a launch, "
+    "results against the CPU, streams, graphs, times; also with what makes launches faster. Each "
+    "op runs in processes of its own. Writes one report, also when a check crashes or hangs."
 )
 EXIT_STATUS = "0 passed, 1 failed or not run, 2 no such device, op or file"
 
@@ -39,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "names", metavar="NAME", nargs="*", help="an op, a plugin or a distribution (default: all)"
     )
     parser.add_argument(
-        "--device", choices=DEVICES, default="npu", help="where the ops run (default: %(default)s)"
+        "--device", choices=[*RUNS], default="npu", help="where the ops run (default: %(default)s)"
     )
     parser.add_argument(
         "--output",
@@ -57,9 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--time-limit",
         type=positive_seconds,
-        default=300.0,
+        default=600.0,
         metavar="SECONDS",
-        help="how long each check may take (default: %(default)g)",
+        help="how long each process, which runs several checks of an op, may take (default: "
+        "%(default)g)",
     )
 
 
@@ -87,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
     start = time.monotonic()
     for result in _results(found, options):
         report.results.append(result)
-        show(result.line)
+        show(": ".join(filter(None, result.cells)))
         sys.stdout.flush()
         # Whatever happens next, the report has it.
         _write(report)
@@ -104,16 +103,15 @@ def _results(found: dict[str, Any], options: argparse.Namespace) -> Iterator[Res
     for name, of_plugin in found["ops"].items():
         plugin = plugins[name]
         if plugin["status"] == "loaded":
-            ops += [(name, op) for op in of_plugin]
+            ops += of_plugin
         elif plugin["status"] != "blocked" or options.names:
             reason = f"{plugin['status']}: {plugin['reason']}"
-            yield Result(f"plugin {name}", "load", Verdict.FAILED, reason)
+            yield Result(f"plugin {name}", "", "load", Verdict.FAILED, reason)
     # Some end the process that loads them.
     failed = [name for name, plugin in plugins.items() if plugin["status"] == "failed"]
-    verification = Verification(
-        options.device, ops, options.calls, options.time_limit, isolated_load.without(failed)
-    )
-    yield from verification.results()
+    environment = isolated_load.without(failed)
+    verification = Verification(options.device, options.calls, options.time_limit, environment)
+    yield from verification.results(ops)
 
 
 def _describe_npus(time_limit: float) -> dict[str, str]:

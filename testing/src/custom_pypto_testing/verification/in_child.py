@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from custom_pypto_cli import plugin_list, subprocess_call
-from custom_pypto_cli.plugin_list import NO_ISA
+from custom_pypto_contract.abi import TORCH_TARGET
+from custom_pypto_discovery.printable import shorten
 
-if TYPE_CHECKING:
-    from custom_pypto.core import PluginRecord
+from .report import Verdict
 
-_KEYS = {"npu": "PrivateUse1", "cpu": "CPU"}
+_MODULES = ("CANN", "RUNTIME", "OPP", "OPP_KERNEL", "DRIVER")
+"""The names of parts of CANN, as torch_npu has them."""
+_DRIVER = Path("/usr/local/Ascend/driver/version.info")
+_UNKNOWN = "not known"
 
 
 def find(chosen: list[str]) -> dict[str, Any]:
     """Load the plugins; return their records, and the ops that `chosen` means by plugin, or all."""
     plugins = plugin_list.load()
-    found: list[PluginRecord] = [] if chosen else list(plugins)
+    found = [] if chosen else list(plugins)
     for name in chosen:
         meant = plugin_list.find(name, plugins)
         if not meant:
@@ -33,67 +38,82 @@ def find(chosen: list[str]) -> dict[str, Any]:
 
 
 def describe_npus() -> dict[str, str]:
-    """Return facts about the NPUs of this machine; none if torch_npu finds none."""
-    importlib.import_module("torch_npu")
-    from custom_pypto_testing.verification import machine
+    """Return the NPUs, and the versions of CANN and of the driver.
 
-    return machine.describe_npus()
-
-
-def check_machine(check: str, device: str) -> dict[str, Any]:
-    """Run a check of `checks.OF_MACHINE`."""
-    _import_device(device)
-    from custom_pypto_testing.verification import machine, symbols
-
-    functions: dict[str, Callable[[], Any]] = {
-        "versions": machine.check_versions,
-        "symbols": symbols.check_symbols,
-        "add": lambda: machine.check_add(device),
+    Raises:
+        AssertionError: torch_npu finds no NPU.
+    """
+    npu: Any = importlib.import_module("torch_npu").npu
+    utils: Any = importlib.import_module("torch_npu.npu.utils")
+    if not npu.is_available():
+        raise AssertionError("torch_npu finds none")
+    facts: dict[str, Callable[[], object]] = {
+        "NPUs": npu.device_count,
+        "name": lambda: npu.get_device_name(0),
+        "bytes": lambda: npu.get_device_properties(0).total_memory,
     }
-    return asdict(functions[check]())
+    for module in _MODULES:
+        facts[f"version of {module}"] = partial(utils.get_cann_version, module)
+    facts[str(_DRIVER)] = lambda: "; ".join(_DRIVER.read_text("utf-8").split())
+    return {name: _value(read) for name, read in facts.items()}
 
 
-def check_op(check: str, plugin: str, op: str, device: str, most: int) -> dict[str, Any]:
-    """Load the plugins; run a check of `checks.OF_OPS` on at most `most` calls."""
-    plugins = plugin_list.load()
-    _import_device(device)
-    if check == "kernels":
-        [record] = [each for each in plugins if each.name == plugin and each.status == "loaded"]
-        return _check_kernels(record, op, device)
-    from custom_pypto_testing.verification.run import run_check
+def check(checks: list[str], op: str, device: str, most: int) -> list[dict[str, Any]]:
+    """Load the plugins; run checks of an op, or of the machine if `op` is '', until one fails.
 
-    return asdict(run_check(check, plugin, op, device, most, subprocess_call.report_progress))
-
-
-def _import_device(device: str) -> None:
-    """Import torch_npu, also where torch does not by itself."""
+    Each check makes at most `most` calls.
+    """
     if device == "npu":
-        importlib.import_module("torch")
+        # torch may not import it by itself.
         importlib.import_module("torch_npu")
+    done: list[dict[str, Any]] = []
+
+    def report(call: str) -> None:
+        """Report how far the process is, in case that it does not come to its end."""
+        subprocess_call.report_progress({"done": done, "call": call})
+
+    run: Callable[[str], tuple[Verdict, str]] = partial(_check_machine, device=device)
+    if op:
+        plugin_list.load()
+        from .op_checks import find_op, run_check
+
+        run = partial(run_check, op=find_op(op, device), most=most, note=report)
+    for name in checks:
+        start = time.monotonic()
+        verdict, text = run(name)
+        seconds = time.monotonic() - start
+        result = {"check": name, "verdict": verdict.value, "text": shorten(text)}
+        done.append({**result, "seconds": seconds})
+        report("")
+        if verdict is Verdict.FAILED:
+            break
+    return done
 
 
-def _check_kernels(plugin: PluginRecord, op: str, device: str) -> dict[str, Any]:
-    from custom_pypto_testing.verification.finding import Finding
+def _check_machine(name: str, device: str) -> tuple[Verdict, str]:
+    """Check that torch and torch_npu are of one release, or that torch's own add is right."""
+    import torch
 
-    [record] = [each for each in plugin.ops if each.name == op]
-    keys = record.dispatch_keys
-    if _KEYS[device] not in keys and not any(key.startswith("Composite") for key in keys):
-        return asdict(Finding(f"the op has no kernel for {device}", applies=False))
-    if device == "cpu":
-        isa = plugin_list.cpu_isa(plugin)
-        return asdict(
-            Finding(isa or "its kernels report no ISA", isa if isa.startswith(NO_ISA) else "")
-        )
-    kernels = [
-        plugin_list.as_json(each) for each in plugin_list.npu_kernels(plugin) if each.op == op
-    ]
-    text = "; ".join(map(plugin_list.describe_kernel, kernels))
-    faults = [": ".join(fault) for each in kernels for fault in plugin_list.describe_faults(each)]
-    searched = {"; ".join(each["symbols"]): each["searched"] for each in kernels}
-    return asdict(
-        Finding(
-            text or "composed of torch's ops: its library launches no kernel of its own",
-            "\n".join(faults),
-            {"searched": searched},
-        )
-    )
+    if name == "versions":
+        versions = [torch.__version__, importlib.import_module("torch_npu").__version__]
+        text = f"torch {versions[0]}, torch_npu {versions[1]}"
+        numbers = [tuple(map(int, each.split(".")[:2])) for each in versions]
+        if numbers[0] != numbers[1]:
+            return Verdict.FAILED, f"{text}: both must have the same major and minor version"
+        if numbers[0] < TORCH_TARGET:
+            oldest = ".".join(map(str, TORCH_TARGET))
+            return Verdict.FAILED, f"{text}: ops are built for torch {oldest} and newer"
+        return Verdict.PASSED, text
+    number = torch.arange(1000.0, device=device)
+    total = (number + number).cpu()
+    if not total.equal(2 * torch.arange(1000.0, device="cpu")):
+        return Verdict.FAILED, f"x + x is {total[:4].tolist()} ... for x = [0, 1, 2, 3 ...]"
+    return Verdict.PASSED, "x + x of 1000 numbers"
+
+
+def _value(read: Callable[[], object]) -> str:
+    try:
+        return str(read()) or _UNKNOWN
+    except Exception as error:
+        # A fact that cannot be read must not hide the others.
+        return f"{_UNKNOWN}: {type(error).__name__}: {error}"

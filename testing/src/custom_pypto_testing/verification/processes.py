@@ -1,129 +1,149 @@
-"""Runs the checks, each in a process of its own."""
+"""Which checks run with which variables, and the processes that run them."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
-from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_testing import progress
-from custom_pypto_testing.verification import in_child
-from custom_pypto_testing.verification.checks import (
-    ADD,
-    FASTER,
-    OF_MACHINE,
-    OF_OPS,
-    QUEUE,
-    Check,
-    checks_on,
-)
-from custom_pypto_testing.verification.result import MACHINE, Result, Verdict
 
-_VERBS = {Verdict.FAILED: "failed", Verdict.NOT_RUN: "was not run"}
+from . import in_child
+from .report import FASTER, Result, Verdict
+
+_MACHINE = "machine"
+_ADD = "add"
+"""The check of the machine without which no op is called."""
+_NEEDED = ("launch", "results")
+"""If one of them fails, nothing more is run of the op."""
+_QUEUED = ("repeats", "streams")
+_IN_GRAPHS = ("capture", "npugraph_ex", "graph", "symbolic_graph")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Checks that run in one process if none fails, and the variables of that process."""
+
+    checks: tuple[str, ...]
+    queue: str = ""
+    switch: str = ""
+    """The one of `FASTER` that is on."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables that the report names."""
+        named = {"TASK_QUEUE_ENABLE": self.queue, self.switch: "1"}
+        return {name: value for name, value in named.items() if name and value}
+
+    @property
+    def setting(self) -> str:
+        """The variables as text."""
+        return " ".join(f"{name}={value}" for name, value in self.variables.items())
+
+
+MACHINE = {"npu": Run((_ADD, "versions")), "cpu": Run((_ADD,))}
+# By rising risk. A captured graph refuses TASK_QUEUE_ENABLE=2.
+RUNS = {
+    "npu": (
+        Run(("launch",), "0"),
+        Run(("results", *_QUEUED, *_IN_GRAPHS, "timing"), "1"),
+        *(Run((*_QUEUED, *_IN_GRAPHS), "1", switch) for switch in FASTER),
+        Run(("results", *_QUEUED), "2"),
+        *(Run(_QUEUED, "2", switch) for switch in FASTER),
+    ),
+    "cpu": (Run(("launch", "results", "repeats", "timing")),),
+}
 
 
 class Verification:
     """The checks of a device, and of ops on it."""
 
     def __init__(
-        self,
-        device: str,
-        ops: Sequence[tuple[str, str]],
-        most: int,
-        time_limit: float,
-        environment: Mapping[str, str],
+        self, device: str, most: int, time_limit: float, environment: Mapping[str, str]
     ) -> None:
-        """Take the ops with their plugins; each check makes at most `most` calls of an op."""
+        """Let each check make at most `most` calls, and each process take `time_limit` seconds."""
         self._device = device
-        self._ops = ops
         self._most = most
         self._time_limit = time_limit
         self._environment = environment
-        self._machine = checks_on(device, OF_MACHINE)
-        self._of_ops = checks_on(device, OF_OPS)
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._broken = ""
+        # By op, or for all by `_MACHINE`: why nothing more is run.
+        self._stopped: dict[str, tuple[Verdict, str]] = {}
 
-    def results(self) -> Iterator[Result]:
-        """Run the checks of the machine, then each check of every op: the least risk first."""
-        for check in self._machine:
-            yield self._result(check, MACHINE, in_child.check_machine, self._device)
-        add = self._verdicts[MACHINE, ADD]
-        if add is not Verdict.PASSED:
-            self._broken = f"the machine's check {ADD!r} {_VERBS[add]}"
-        for check in self._of_ops:
-            for plugin, op in self._ops:
-                given = (plugin, op, self._device, self._most)
-                result = self._result(check, op, in_child.check_op, *given)
+    def results(self, ops: Sequence[str]) -> Iterator[Result]:
+        """Run the checks of the machine, then each run for every op: the least risk first."""
+        yield from self._run(_MACHINE, MACHINE[self._device])
+        runs = [(op, run) for run in RUNS[self._device] for op in ops]
+        for number, (op, run) in enumerate(runs):
+            with progress.shown(number, len(runs), f"{op} {run.setting}"):
+                found = [*self._run(op, run)]
+            yield from found
+
+    def _run(self, subject: str, run: Run) -> Iterator[Result]:
+        """Run the checks; after a failure the rest in a new process, if the device still works."""
+        left = list(run.checks)
+        while left:
+            stopped = self._stopped.get(_MACHINE) or self._stopped.get(subject)
+            if stopped and subject != _MACHINE:
+                yield from (Result(subject, run.setting, each, *stopped) for each in left)
+                return
+            for result in self._results(subject, run, left[:]):
+                left = [each for each in left if each != result.check]
                 yield result
-                if result.verdict is Verdict.FAILED:
+                self._note(result)
+                if subject != _MACHINE and result.verdict is Verdict.FAILED:
                     yield from self._examine_device(result)
 
-    def _result(
-        self, check: Check, subject: str, function: Callable[..., object], *given: object
-    ) -> Result:
-        """Run one check, if what it needs has passed."""
-        needed = self._verdicts.get((subject, check.needs), Verdict.PASSED)
-        if self._broken:
-            result = Result(subject, check.name, Verdict.NOT_RUN, f"not run: {self._broken}")
-        elif needed is Verdict.NONE:
-            text = f"{check.needs} does not apply"
-            result = Result(subject, check.name, Verdict.NONE, text)
-        elif needed is not Verdict.PASSED:
-            text = f"not run: the check {check.needs!r} {_VERBS[needed]}"
-            result = Result(subject, check.name, Verdict.NOT_RUN, text)
-        else:
-            result = self._run(check, subject, function, *given)
-        self._verdicts[subject, check.name] = result.verdict
-        return result
-
-    def _run(
-        self, check: Check, subject: str, function: Callable[..., object], *given: object
-    ) -> Result:
-        start = time.monotonic()
-        total = len(self._machine) + len(self._of_ops) * len(self._ops)
-        with progress.shown(len(self._verdicts), total, f"{subject}: {check.name}"):
-            outcome = self._call(check, function, *given)
-        return replace(_judge(subject, check.name, outcome), seconds=time.monotonic() - start)
-
-    def _call(self, check: Check, function: Callable[..., object], *given: object) -> Outcome:
-        switches = {name: str(int(name == check.switch)) for name in FASTER}
-        queue = {QUEUE: check.queue} if check.queue else {}
-        return subprocess_call.call(
-            function,
-            *(check.name, *given),
-            time_limit=self._time_limit,
-            environment={**self._environment, **switches, **queue},
-        )
+    def _note(self, result: Result) -> None:
+        """Remember why nothing more is run."""
+        if result.check not in (*_NEEDED, _ADD):
+            return
+        if result.verdict is Verdict.FAILED:
+            what = "machine's check" if result.check == _ADD else "check"
+            reason = f"not run: the {what} {result.check!r} failed"
+            self._stopped[result.subject] = (Verdict.NOT_RUN, reason)
+        elif result.verdict is Verdict.NONE:
+            self._stopped[result.subject] = (Verdict.NONE, result.text)
 
     def _examine_device(self, failed: Result) -> Iterator[Result]:
         """Run torch's own add after a failure; if that fails too, no further check can tell."""
-        [add] = [check for check in self._machine if check.name == ADD]
-        outcome = self._call(add, in_child.check_machine, self._device)
-        result = _judge(MACHINE, add.name, outcome)
-        if result.verdict is Verdict.FAILED:
-            since = f"torch's own add fails since {failed.check!r} of {failed.subject}"
-            self._broken = since
-            yield replace(result, text=f"{since}: {result.text}")
+        for result in self._results(_MACHINE, Run((_ADD,)), [_ADD]):
+            if result.verdict is Verdict.FAILED:
+                since = f"torch's own add fails since {failed.check!r} of {failed.subject}"
+                self._stopped[_MACHINE] = (Verdict.NOT_RUN, f"not run: {since}")
+                text = f"{since}: {result.text}"
+                yield Result(_MACHINE, "", _ADD, result.verdict, text, result.seconds)
+
+    def _results(self, subject: str, run: Run, checks: list[str]) -> Iterator[Result]:
+        """Run checks in a process; the last result is a failure if that did not end well."""
+        op = "" if subject == _MACHINE else subject
+        start = time.monotonic()
+        outcome = subprocess_call.call(
+            in_child.check,
+            *(checks, op, self._device, self._most),
+            time_limit=self._time_limit,
+            environment={**self._environment, **dict.fromkeys(FASTER, "0"), **run.variables},
+        )
+        seconds = time.monotonic() - start
+        progressed: Any = outcome.progress if isinstance(outcome.progress, dict) else {}
+        done: Any = outcome.value if outcome.ok else progressed.get("done", [])
+        for each in done:
+            verdict = Verdict(each["verdict"])
+            yield Result(subject, run.setting, **{**each, "verdict": verdict})
+            seconds -= each["seconds"]
+        if not outcome.ok:
+            text = _describe_end(outcome, progressed.get("call", ""))
+            # A process may also crash when it has done all.
+            check = checks[min(len(done), len(checks) - 1)]
+            yield Result(subject, run.setting, check, Verdict.FAILED, text, seconds)
 
 
-def _judge(subject: str, check: str, outcome: Outcome) -> Result:
-    if not outcome.ok:
-        text = outcome.failure
-        if isinstance(outcome.progress, str) and outcome.progress:
-            text = f"{text}\nthe last call was {outcome.progress}"
-        # torch_npu prints the cause of some errors, which then say "as above".
-        if outcome.trace not in text:
-            text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
-        return Result(subject, check, Verdict.FAILED, text)
-    finding: Any = outcome.value
-    if finding["problem"]:
-        text = shorten(finding["problem"])
-        return Result(subject, check, Verdict.FAILED, text, numbers=finding["numbers"])
-    verdict = Verdict.PASSED if finding["applies"] else Verdict.NONE
-    return Result(subject, check, verdict, shorten(finding["text"]), numbers=finding["numbers"])
+def _describe_end(outcome: Outcome, call: str) -> str:
+    text = f"{outcome.failure}\nthe last call was {call}" if call else outcome.failure
+    # torch_npu prints the cause of some errors, which then say "as above".
+    if outcome.trace not in text:
+        text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
+    return text

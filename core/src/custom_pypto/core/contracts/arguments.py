@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core.namespace import contract_of
-
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
 
-def bind_arguments(op: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def bind_arguments(
+    op: OpContract, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the arguments of a call of `op` by name, defaults included, in the schema's order."""
-    return bind(contract_of(op), args, kwargs)
-
-
-def bind(op: OpContract, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name, by the contract `op`."""
     given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
     missing = (each for each in op.arguments if each.name not in given)
     given |= {each.name: each.default_value for each in missing}

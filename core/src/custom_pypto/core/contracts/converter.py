@@ -6,9 +6,9 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .arguments import bind
+from .arguments import bind_arguments
 from .lazy import LazyContract
-from .limits import check_limits_of
+from .limits import check_limits
 
 if TYPE_CHECKING:
     from custom_pypto_contract.call import Call
@@ -25,13 +25,13 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
         from custom_pypto.core.ge_operators import is_registered
 
         op = contract.op
-        given = bind(op, args, kwargs)
+        given = bind_arguments(op, args, kwargs)
         *preferred, last = op.npu.graph
         call = next((each for each in preferred if is_registered(each.name)), last)
         # The operator X is the kernel aclnnX.
         for kernel in ("", f"aclnn{call.name}"):
             if kernel in op.npu.limits:
-                check_limits_of(op, kernel, given)
+                check_limits(op, kernel, given)
         made = _node(op, call, given)
         # An argument written in place is among the node's results, where torchair finds it.
         return made if op.schema.returns else None

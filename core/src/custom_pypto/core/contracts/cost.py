@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core.namespace import contract_of
-
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
     from custom_pypto_contract.shape import Tree
 
 
-def count_flops(op: str, arguments: Mapping[str, Any]) -> int | None:
+def count_flops(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
     """Return the floating-point operations of a call, by ``flops`` of the op's contract.
 
     `arguments` are those of the op by name, defaults included; a tensor may be on meta. None where
@@ -21,14 +19,12 @@ def count_flops(op: str, arguments: Mapping[str, Any]) -> int | None:
     Raises:
         RuntimeError: the op refuses the call, or the number does not fit into 64 bits.
     """
-    contract = contract_of(op)
-    return evaluate_cost(contract, contract.flops, arguments)
+    return evaluate_cost(op, op.flops, arguments)
 
 
-def count_bytes(op: str, arguments: Mapping[str, Any]) -> int | None:
+def count_bytes(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
     """Return the bytes that a call must read and write, by ``bytes``; see `count_flops`."""
-    contract = contract_of(op)
-    return evaluate_cost(contract, contract.bytes, arguments)
+    return evaluate_cost(op, op.bytes, arguments)
 
 
 def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> int | None:
@@ -36,7 +32,7 @@ def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> i
     if tree is None:
         return None
     import torch
-    from custom_pypto_contract.names import names_in
+    from custom_pypto_contract.expression_names import names_in
     from custom_pypto_contract.shape import resolve
 
     from .evaluation import Evaluation, sizes_and_dtype

@@ -8,7 +8,7 @@ from typing import Any
 
 from custom_pypto_discovery.printable import printable
 
-from .arguments import bind
+from .arguments import bind_arguments
 from .lazy import BY_DATA, LazyContract
 
 
@@ -27,7 +27,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        given = bind(op, args, kwargs)
+        given = bind_arguments(op, args, kwargs)
         try:
             made = empty_outputs(op, given)
         except BY_DATA as error:
@@ -49,7 +49,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         op = contract.op
         from .evaluation import Evaluation, describe_wrong_output
 
-        given = bind(op, args, kwargs)
+        given = bind_arguments(op, args, kwargs)
         try:
             evaluation = Evaluation(op, given).run_checks()
         except BY_DATA as error:

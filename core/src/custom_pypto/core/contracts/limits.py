@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto.core.namespace import contract_of
-
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
     from .evaluation import Evaluation
 
 
-def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
+def check_limits(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> None:
     """Refuse what `kernel` does not take, by ``npu.limits`` of the op's contract.
 
     `arguments` are those of the op by name, defaults included: tensors, also of torchair, and
@@ -22,18 +20,12 @@ def check_limits(op: str, kernel: str, arguments: Mapping[str, Any]) -> None:
     Raises:
         RuntimeError: it names the argument, the limit and the way out.
     """
-    check_limits_of(contract_of(op), kernel, arguments)
-
-
-def check_limits_of(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> None:
-    """Refuse what `kernel` does not take, by the contract `op`."""
     _evaluation(op, arguments).run_rules(op.npu.limits[kernel])
 
 
-def supports(op: str, kernel: str, arguments: Mapping[str, Any]) -> bool:
+def supports(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> bool:
     """Return whether `kernel` is used for a call, by ``npu.supports`` of the op's contract."""
-    found = contract_of(op)
-    return bool(_evaluation(found, arguments).value(found.npu.supports[kernel]))
+    return bool(_evaluation(op, arguments).value(op.npu.supports[kernel]))
 
 
 def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:

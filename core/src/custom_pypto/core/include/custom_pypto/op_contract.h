@@ -71,24 +71,24 @@ class OfElements {
 
 inline int64_t length(const std::vector<Tensor>& list) { return static_cast<int64_t>(list.size()); }
 
-// A tensor argument under check: the parts that are compared, read once. Empty for None. The view
-// of a list has its length, and the parts of its first tensor.
-struct View {
-  explicit View(const Tensor& of)
+// A tensor argument under check: the parts that are compared, read once. Empty for None. For a list
+// they are its length, and the parts of its first tensor.
+struct TensorInfo {
+  explicit TensorInfo(const Tensor& of)
       : tensor(&of), dtype(detail::dtype_code(of)), placement(detail::placement_of(of)) {
     const auto all = of.sizes();
     sizes = all.data();
     ndim = static_cast<int64_t>(all.size());
   }
-  explicit View(const std::optional<Tensor>& of) : View() {
-    if (of.has_value()) *this = View(*of);
+  explicit TensorInfo(const std::optional<Tensor>& of) : TensorInfo() {
+    if (of.has_value()) *this = TensorInfo(*of);
   }
-  explicit View(const std::vector<Tensor>& of) : View() {
-    if (!of.empty()) *this = View(of.front());
+  explicit TensorInfo(const std::vector<Tensor>& of) : TensorInfo() {
+    if (!of.empty()) *this = TensorInfo(of.front());
     length = custom_pypto::length(of);
   }
-  explicit View(const std::optional<std::vector<Tensor>>& of) : View() {
-    if (of.has_value()) *this = View(*of);
+  explicit TensorInfo(const std::optional<std::vector<Tensor>>& of) : TensorInfo() {
+    if (of.has_value()) *this = TensorInfo(*of);
   }
 
   // Size and stride of a dimension, from the end where `index` is negative; -1 where there is none.
@@ -111,7 +111,7 @@ struct View {
   detail::Placement placement{};
 
  private:
-  View() = default;
+  TensorInfo() = default;
 };
 
 // The number `inf` in ops.toml.

@@ -1,0 +1,65 @@
+"""The selection of one layer of DeepSeek-V3.2 in a decode step; the values are random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import torch
+from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_interleaved
+from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache, keys_and_scales
+from custom_pypto_vllm.metadata import StepMetadata
+from custom_pypto_vllm.platform import BLOCK_SIZE
+from torch import Tensor
+
+from benchmarks.cases.paging import block_table, generator, normal
+from benchmarks.vllm.stack import INDEX_HEADS, INDEX_SIZE, ROPE, TOPK
+
+
+def measure(
+    context: int, requests: int, least: int, seconds: float
+) -> tuple[dict[str, Quartiles], float]:
+    """Time the selection from keys of bf16 and of int8.
+
+    Also returns which share of the selected positions is selected from both.
+    """
+    table, blocks = block_table([context] * requests, generator(), BLOCK_SIZE)
+    keys = _normal(blocks, BLOCK_SIZE, INDEX_SIZE)
+    last = context - 1
+    step = StepMetadata(
+        num_actual_tokens=requests,
+        query_ends=torch.arange(1, requests + 1, dtype=torch.int32),
+        seq_lens=torch.full((requests,), context, dtype=torch.int32),
+        block_table=table,
+        slot_mapping=table[:, last // BLOCK_SIZE].long() * BLOCK_SIZE + last % BLOCK_SIZE,
+        num_decodes=requests,
+        num_decode_tokens=requests,
+    )
+    given = (_normal(requests, INDEX_HEADS, INDEX_SIZE), _normal(requests, INDEX_HEADS), step, TOPK)
+    index: Any = SimpleNamespace(kv_cache=keys)
+    int8 = _int8_cache(keys)
+    calls: dict[str, Callable[[], Tensor]] = {
+        "bf16": lambda: IndexCache.select(index, *given),
+        "int8": lambda: Int8IndexCache.select(int8, *given),
+    }
+    pairs = zip(*(call().tolist() for call in calls.values()), strict=True)
+    shares = [len({*exact} & {*coarse}) / len({*exact}) for exact, coarse in pairs]
+    timed = {name: Timed(call) for name, call in calls.items()}
+    times = time_interleaved(timed, seconds, least=least, most=50)
+    return times, sum(shares) / len(shares)
+
+
+def _int8_cache(keys: Tensor) -> Any:
+    """Return what Int8IndexCache has once `keys` are written to it."""
+    blocks, block, size = keys.shape
+    cache = torch.empty(blocks, block, size + torch.float32.itemsize, dtype=torch.uint8)
+    int8: Any = SimpleNamespace()
+    int8.keys, int8.scales = keys_and_scales(cache)
+    rows = keys.flatten(0, 1)
+    Int8IndexCache.write(int8, rows[:, :ROPE], rows[:, ROPE:], torch.arange(len(rows)))
+    return int8
+
+
+def _normal(*shape: int) -> Tensor:
+    return normal(*shape, generator=generator(), dtype=torch.bfloat16)

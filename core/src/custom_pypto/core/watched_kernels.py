@@ -1,0 +1,77 @@
+"""Shows calls of ops to the log and the record before they run.
+
+A kernel in Python covers each kernel of a plugin. So calls from C++, from compiled graphs and from
+autograd are seen as well as calls from Python. Unless CUSTOM_PYPTO_LOG or CUSTOM_PYPTO_RECORD is
+set, this module is not imported, and the kernels are called directly.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+import torch
+from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
+from custom_pypto_discovery.environment import LOG, RECORD, Environment
+
+from custom_pypto.core.call_log import CallLog
+from custom_pypto.core.call_record import CallRecord
+from custom_pypto.core.errors import warn
+from custom_pypto.core.records import NAMESPACE, OpRecord
+
+
+class Watcher(Protocol):
+    """What sees the calls; it must not raise, and must not change the arguments."""
+
+    def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+        """See a call of `op`; arguments that are the schema's defaults may be left out."""
+
+
+class WatchedKernels:
+    """Covers kernels with such that show their calls to the log, the record or both."""
+
+    def __init__(self, settings: Environment) -> None:
+        self._watchers: list[Watcher] = []
+        if not hasattr(torch.library, "get_kernel"):
+            warn(
+                f"{LOG} and {RECORD} have no effect: torch {torch.__version__} has no"
+                " torch.library.get_kernel"
+            )
+            return
+        if settings.log:
+            self._watchers.append(CallLog(settings.log))
+        if settings.record:
+            self._watchers.append(CallRecord(settings.record))
+
+    def cover(self, ops: Iterable[OpRecord]) -> Callable[[], None]:
+        """Cover the kernels of `ops`; return the function that uncovers them."""
+        library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
+        if self._watchers:
+            for op in ops:
+                for key in DEVICE_KEYS:
+                    if key in op.dispatch_keys:
+                        self._cover(library, op, key)
+        return library._destroy
+
+    def _cover(self, library: torch.library.Library, op: OpRecord, key: str) -> None:
+        name, _, overload = op.name.partition(".")
+        schema = torch._C._get_schema(f"{NAMESPACE}::{name}", overload)
+        kernel = torch.library.get_kernel(f"{NAMESPACE}::{op.name}", _runtime_key(key, op))
+
+        def show(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
+            for watcher in self._watchers:
+                watcher.see(op.name, schema, args, kwargs)
+            return kernel.call_boxed(keys, *args, **kwargs)
+
+        with warnings.catch_warnings():
+            # torch warns of a kernel that replaces another.
+            warnings.simplefilter("ignore")
+            library.impl(op.name, show, key, with_keyset=True)  # type: ignore[no-untyped-call]
+
+
+def _runtime_key(key: str, op: OpRecord) -> str:
+    """Return a key for which the kernel of `key`, which may stand for many keys, is called."""
+    if not key.startswith("Composite"):
+        return key
+    return next(each for each in DEVICE_KEYS if each not in op.dispatch_keys)

@@ -1,0 +1,196 @@
+"""Calls on a device again, on its streams, in captured graphs and in graphs of torchair."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import cache
+from typing import Any
+
+import torch
+from custom_pypto.core import hooks
+from custom_pypto.core.loader import start
+
+from custom_pypto_testing.case import Case
+
+from .values import check_mutated, check_values, compare_mutated, compare_returned
+
+_CALLS_OF_MEMORY = 20
+_BUSY_ELEMENTS = 2**24
+_BUSY_SECONDS = 0.02
+"""A stream that is busy for so long is still busy when the host has launched what follows."""
+_EX = "npugraph_ex"
+
+
+class NotCheckedError(Exception):
+    """The op, its call or the machine lacks what a check needs; the text names it."""
+
+
+def with_other_values(case: Case) -> Case:
+    """Return the case with other values in its floating-point tensors.
+
+    Integers stay: they may be lengths and indices, and must fit one another.
+    """
+
+    def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
+        del name
+        if not tensor.is_floating_point():
+            return tensor
+        return tensor.cpu().flatten().roll(1).view(tensor.shape).to(tensor.device)
+
+    return case.copy().map(change)
+
+
+def check_repeats(case: Case) -> None:
+    """Calls at other addresses with other values are right; 20 calls keep no memory of a device."""
+    # Alive meanwhile, so that no tensor of another call has its address. CANN's cache may have the
+    # launch from the first call on.
+    first = case.copy()
+    kept = [first, first.run()]
+    for each in (with_other_values(case), case):
+        check_values(each)
+        check_mutated(each)
+    kept.clear()
+    if case.op.device == "cpu":
+        return
+    device = torch.get_device_module(case.op.device)
+    sizes = []
+    for _ in range(2):
+        for _ in range(_CALLS_OF_MEMORY):
+            case.copy().run()
+        device.synchronize()
+        sizes.append(device.memory_allocated())
+    if sizes[1] > sizes[0]:
+        raise AssertionError(
+            f"{case.name}: {_CALLS_OF_MEMORY} calls keep {sizes[1] - sizes[0]} bytes of memory"
+        )
+
+
+def check_streams(case: Case) -> None:
+    """A call on another stream runs after what that stream still computes: its arguments."""
+    device = torch.get_device_module(case.op.device)
+    stream = device.Stream()
+    # The first call looks kernels up, which may take longer than the stream is busy.
+    case.copy().run()
+    final, call = case.copy(), case.copy()
+    late = call.tensors if _can_be_overwritten(call) else {}
+    late = {name: tensor for name, tensor in late.items() if tensor.is_floating_point()}
+    for tensor in late.values():
+        tensor.zero_()
+    busy = torch.zeros(_BUSY_ELEMENTS, device=case.op.device)
+    rounds = _count_rounds(case.op.device)
+    device.synchronize()
+    with device.stream(stream):
+        for _ in range(rounds):
+            busy.add_(1)
+        for name, tensor in late.items():
+            tensor.copy_(final.tensors[name])
+        returned = call.run()
+    stream.synchronize()
+    _compare(case, returned, call)
+
+
+def check_capture(case: Case) -> None:
+    """A captured graph gives the results of what its arguments hold when it is replayed."""
+    npu = torch.get_device_module(case.op.device)
+    call = case.copy()
+    if not _can_be_overwritten(call):
+        raise NotCheckedError("an argument has elements that share an address")
+    # Looks kernels up, and fills caches: none of that may be captured.
+    call.run()
+    npu.synchronize()
+    graph = npu.NPUGraph()
+    with npu.graph(graph):
+        returned = call.run()
+    for other in (with_other_values(case), case):
+        for name, tensor in other.copy().tensors.items():
+            call.tensors[name].copy_(tensor)
+        graph.replay()
+        npu.synchronize()
+        _compare(other, returned, call)
+
+
+def check_npugraph_ex(case: Case) -> None:
+    """The same in code compiled with npugraph_ex, which captures the op's own launches."""
+    if _EX not in torch._dynamo.list_backends(exclude_tags=None):
+        raise NotCheckedError(f"this torch_npu has no backend {_EX}")
+    _check_compiled(case, _EX, dynamic=False)
+
+
+def check_graph(case: Case) -> None:
+    """torchair's graph engine gives the reference's results, with fixed sizes."""
+    _check_compiled(case, _graph_engine(case), dynamic=False)
+
+
+def check_symbolic_graph(case: Case) -> None:
+    """The same with symbolic sizes, also at the sizes of `resized`."""
+    _check_compiled(case, _graph_engine(case), dynamic=True)
+
+
+OF_NPUS = (
+    check_repeats,
+    check_streams,
+    check_capture,
+    check_npugraph_ex,
+    check_graph,
+    check_symbolic_graph,
+)
+"""By rising risk."""
+
+
+def _graph_engine(case: Case) -> Any:
+    contract = case.op.contract
+    has_line = contract is not None and bool(contract.npu.graph)
+    if not has_line and case.name not in start().find_owner(case.name).contribution(
+        hooks.CONVERTERS
+    ):
+        raise NotCheckedError("ops.toml has no graph line for it, and its plugin no converter")
+    import torchair
+
+    return torchair.get_npu_backend(compiler_config=torchair.CompilerConfig())
+
+
+def _check_compiled(case: Case, backend: Any, *, dynamic: bool) -> None:
+    torch.compiler.reset()
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return case.op.overload(*args, **kwargs)
+
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+    cases = [case, with_other_values(case)]
+    if dynamic and case.sample.resized is not None:
+        cases.append(case.resized)
+    # Kept: torchair does not notice an argument that gets the address of an earlier one.
+    calls = []
+    for each in cases:
+        call = each.copy()
+        calls.append(call)
+        call.seed()
+        _compare(each, compiled(*call.args, **call.kwargs), call)
+
+
+def _compare(case: Case, returned: Any, call: Case) -> None:
+    compare_returned(case, returned, case.expected.returned)
+    compare_mutated(case, call.mutable, case.expected.mutated)
+
+
+def _can_be_overwritten(call: Case) -> bool:
+    """Whether every tensor of the call has each element at an address of its own."""
+    return not any(
+        stride == 0 and size > 1
+        for tensor in call.tensors.values()
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+
+
+@cache
+def _count_rounds(name: str) -> int:
+    """Return how often 1 must be added to many elements to keep a device busy for long enough."""
+    device = torch.get_device_module(name)
+    busy = torch.zeros(_BUSY_ELEMENTS, device=name)
+    busy.add_(1)
+    device.synchronize()
+    began = time.perf_counter()
+    busy.add_(1)
+    device.synchronize()
+    return math.ceil(_BUSY_SECONDS / (time.perf_counter() - began))

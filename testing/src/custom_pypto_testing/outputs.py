@@ -1,0 +1,35 @@
+"""An op's results by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+def outputs(result: object) -> dict[str, Any]:
+    """Flatten an op's results by name: ``output``, or ``output 0``, ``output 1[2]``, ..."""
+    if result is None:
+        return {}
+    if isinstance(result, tuple):
+        return {
+            name: value
+            for index, each in enumerate(result)
+            for name, value in leaves(f"output {index}", each)
+        }
+    return dict(leaves("output", result))
+
+
+def tensor_outputs(result: object) -> dict[str, torch.Tensor]:
+    """Return the tensors among `outputs`."""
+    return {n: value for n, value in outputs(result).items() if isinstance(value, torch.Tensor)}
+
+
+def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:
+    """Yield a value by its name, or those in a list as ``name[0]``, ``name[1]``, ..."""
+    if isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            yield f"{name}[{index}]", each
+    else:
+        yield name, value

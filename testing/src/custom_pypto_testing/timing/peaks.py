@@ -1,0 +1,161 @@
+"""The machine's peaks, measured in the run that compares kernels with them."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import platform
+import shlex
+import subprocess
+import sys
+import tempfile
+import timeit
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from custom_pypto import core
+
+from .interleaved import Quartiles, Timed
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+# Long enough to wake every thread, short enough to interleave with the timed calls.
+_SECONDS = 1e-2
+_FEW_ROUNDS = 10_000
+# Many times the size of a cache.
+_READ_BYTES = 2**28
+_SOURCE = Path(__file__).with_suffix(".cpp")
+_ISAS = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.toml"
+_KINDS = {torch.bfloat16: "BF16", torch.int8: "INT8"}
+
+
+@dataclass(frozen=True)
+class Work:
+    """A step's operations and memory traffic; the slower of the two bounds its time."""
+
+    flops: int = 0
+    """Multiplications and additions."""
+    bytes: int = 0
+    """Bytes read from memory and written to it."""
+
+
+@dataclass(frozen=True)
+class Peak:
+    """A call at peak speed: multiplications and additions, or bytes read, per call."""
+
+    call: Callable[[], object]
+    amount: float
+
+    def rate(self, rounds: int = 10) -> float:
+        """Return the best rate of some calls, per second."""
+        return self.amount / min(timeit.repeat(self.call, number=1, repeat=rounds))
+
+
+def find_peaks(work: Sequence[Work], isa: str | None, dtype: torch.dtype) -> dict[str, Peak]:
+    """Return the peaks that bound work: of "flops" and of "bytes".
+
+    The peak of flops is absent where it is not known, see `multiply_adds`.
+    """
+    found = {}
+    if any(step.flops for step in work) and (arithmetic := multiply_adds(isa, dtype)):
+        found["flops"] = arithmetic
+    if any(step.bytes for step in work):
+        found["bytes"] = reading()
+    return found
+
+
+def timed(peaks: Mapping[str, Peak]) -> dict[str, Timed]:
+    """Return the calls of peaks, to time them beside others."""
+    return {name: Timed(peak.call) for name, peak in peaks.items()}
+
+
+def at_peak(
+    work: Sequence[Work], peaks: Mapping[str, Peak], times: Mapping[str, Quartiles]
+) -> float | None:
+    """Return how long work takes at the peaks, whose times are in `times`.
+
+    None where a peak is not known, and for no work.
+    """
+    seconds = 0.0
+    for step in work:
+        amounts = {name: amount for name, amount in vars(step).items() if amount}
+        if amounts.keys() - peaks.keys():
+            return None
+        parts = (amount * times[name][1] / peaks[name].amount for name, amount in amounts.items())
+        seconds += max(parts, default=0.0)
+    return seconds or None
+
+
+@functools.cache
+def reading() -> Peak:
+    """Return the peak of reading memory that no cache holds."""
+    return Peak(torch.ones(_READ_BYTES // 8, dtype=torch.int64).sum, _READ_BYTES)
+
+
+def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
+    """Return the peak of multiplying numbers of a dtype, and adding, by an instruction set.
+
+    It has the name that `core.cpu_isa` gives; None, "portable": all that this machine has. Where it
+    has no products of bf16, and for other floats, they are those of float32. Returns None where
+    there is no C++ compiler, and where it has no products of int8.
+    """
+    library = _compiled(isa, _KINDS.get(dtype, "FP32"))
+    if library is None:
+        return None
+    run: Any = library.custom_pypto_peak
+    run.restype = ctypes.c_int64
+    parallel = ctypes.cast(_torch().torch_parallel_for, ctypes.c_void_p)
+
+    def call(rounds: int) -> int:
+        threads = ctypes.c_int64(torch.get_num_threads())
+        return int(run(parallel, threads, ctypes.c_int64(rounds)))
+
+    call(1)
+    once = min(timeit.repeat(lambda: call(_FEW_ROUNDS), number=1, repeat=2))
+    rounds = int(_FEW_ROUNDS * _SECONDS / once) + 1
+    return Peak(lambda: call(rounds), call(1) * rounds)
+
+
+@functools.cache
+def _torch() -> ctypes.CDLL:
+    # torch has loaded it.
+    return ctypes.CDLL("libtorch_cpu.so")
+
+
+@functools.cache
+def _compiled(isa: str | None, kind: str) -> ctypes.CDLL | None:
+    compiler = shlex.split(os.environ.get("CXX") or "g++")
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder, "peaks.so")
+        command = [*compiler, *compile_flags(isa, kind), "-shared", "-o", str(library)]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        return ctypes.CDLL(str(library))
+
+
+def compile_flags(isa: str | None, kind: str) -> list[str]:
+    """Return the flags with which the loop is compiled, and its file."""
+    flags = ["-std=c++17", "-O3", "-ffp-contract=fast", "-fPIC", *_flags(isa)]
+    return [*flags, f"-DCUSTOM_PYPTO_{kind}", str(_SOURCE)]
+
+
+def _flags(isa: str | None) -> list[str]:
+    """Return the compiler flags of an instruction set, with those of the ones before it."""
+    tables: Any = tomllib.loads(_ISAS.read_text(encoding="utf-8"))
+    machine = platform.machine()
+    flags: list[str] = []
+    for name, own in tables.get(machine, {}).items():
+        flags += own
+        of_int8 = tables["int8"].get(machine, {}).get(name, {})
+        if isa == name or isa in of_int8:
+            return [*flags, *of_int8.get(isa, [])]
+    return ["-march=native"]

@@ -1,5 +1,0 @@
-"""Clears sys.path."""
-
-import sys
-
-sys.path.clear()

@@ -1,4 +1,0 @@
-"""Never ends."""
-
-while True:
-    pass

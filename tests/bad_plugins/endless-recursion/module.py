@@ -1,9 +1,0 @@
-"""Recurses without an end."""
-
-
-def again() -> None:
-    """Call itself."""
-    again()
-
-
-again()

@@ -1,5 +1,0 @@
-"""Waits for what nobody does."""
-
-import threading
-
-threading.Event().wait()

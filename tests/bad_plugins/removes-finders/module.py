@@ -1,5 +1,0 @@
-"""Clears sys.meta_path."""
-
-import sys
-
-sys.meta_path.clear()

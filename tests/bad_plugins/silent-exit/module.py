@@ -1,5 +1,0 @@
-"""Ends the process without a word."""
-
-import os
-
-os._exit(0)

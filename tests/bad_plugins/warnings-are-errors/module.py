@@ -1,6 +1,0 @@
-"""Makes warnings errors, and fails."""
-
-import warnings
-
-warnings.simplefilter("error")
-raise LookupError
