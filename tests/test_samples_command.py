@@ -10,7 +10,7 @@ from custom_pypto import core
 from custom_pypto.core.call_text import describe_argument
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
-from custom_pypto_testing import suite_calls
+from custom_pypto_testing import drawn_samples
 from custom_pypto_testing.drawn_samples import DRAWS
 from custom_pypto_testing.sample_generator import DrawingError
 
@@ -68,10 +68,9 @@ def test_says_why_an_op_has_no_calls(
         raise DrawingError("add_custom: none of 3000 random calls fits")
 
     # The command's child sees no patch.
-    monkeypatch.setattr(suite_calls, "suite_calls", draw_none)
+    monkeypatch.setattr(drawn_samples, "drawn_calls", draw_none)
     without_child(monkeypatch)
-    assert shown(capsys, "add_custom_backward", status=1) == (
-        "torch.ops.custom_pypto.add_custom_backward\n"
+    assert shown(capsys, "add_custom_backward", status=1).endswith(
         "  problem: DrawingError: add_custom: none of 3000 random calls fits\n"
     )
 

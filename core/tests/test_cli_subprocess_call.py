@@ -1,4 +1,4 @@
-"""custom_pypto_cli.child: foreign code cannot take the command line down."""
+"""custom_pypto_cli.subprocess_call: foreign code cannot take the command line down."""
 
 from __future__ import annotations
 

@@ -108,8 +108,6 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     print(f"  from {blocks} to {steps[-1].blocks} blocks of {size.block_size} tokens\n")
     for line in (*report.timing_table(steps), "", *report.closeness_table(steps)):
         print(f"  {line}")
-    program.title("What the indexer looked up in the last step")
-    print("\n".join(report.lookup_table(session, steps[-1])))
     draw(steps, size, options.output)
     print(f"\n  picture   {options.output}")
 

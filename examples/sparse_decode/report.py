@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from examples.sparse_decode.decode import Step
-from examples.sparse_decode.session import Session
 
 
 def timing_table(steps: Sequence[Step]) -> Iterator[str]:
@@ -34,27 +33,3 @@ def closeness_table(steps: Sequence[Step]) -> Iterator[str]:
         share = min(step.share for step in all_steps)
         error = max(step.relative_l2 for step in all_steps)
         yield f"{name:<24}{share:>20.3%}{error:>20.2e}"
-
-
-def lookup_table(session: Session, step: Step, shown: int = 4, width: int = 18) -> Iterator[str]:
-    """Yield, for each sequence, the text being decoded and the places the indexer ranked first.
-
-    Places within `width` characters of the decoded one or of a better one are left out: they
-    overlap it.
-    """
-    for start, length, chosen in zip(session.starts, step.lengths, step.selected, strict=True):
-        now = session.text.excerpt(start + length - width, start + length)
-        yield f"  at {length - 1:>6}  «{now}»  looked up"
-        for position in _keep_apart((length - 1, *chosen.tolist()), width, shown + 1)[1:]:
-            place = session.text.excerpt(start + max(position + 1 - width, 0), start + position + 1)
-            yield f"     {position:>6}  «{place}»"
-
-
-def _keep_apart(positions: Iterable[int], distance: int, count: int) -> list[int]:
-    kept: list[int] = []
-    for position in positions:
-        if position >= 0 and all(abs(position - other) >= distance for other in kept):
-            kept.append(position)
-        if len(kept) == count:
-            break
-    return kept

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +25,7 @@ class Server:
     """A server that is ready."""
 
     def __init__(self, port: int) -> None:
-        self._url = f"http://127.0.0.1:{port}"
+        self._url = f"http://127.0.0.1:{port}/v1/completions"
 
     def complete(self, prompt: str, tokens: int) -> dict[str, Any]:
         """Return the completion of a prompt, with its token ids."""
@@ -42,14 +41,6 @@ class Server:
                 if text and text != "[DONE]":
                     yield json.loads(text)["choices"][0]["text"]
 
-    def is_ready(self) -> bool:
-        """Return whether the server answers."""
-        try:
-            with urllib.request.urlopen(f"{self._url}/health", timeout=5):
-                return True
-        except (urllib.error.URLError, OSError):
-            return False
-
     def _post(self, prompt: str, tokens: int, *, stream: bool) -> Any:
         body = {
             "model": "small",
@@ -61,10 +52,8 @@ class Server:
             "stream": stream,
         }
         headers = {"Content-Type": "application/json"}
-        data = json.dumps(body).encode()
-        return urllib.request.urlopen(
-            urllib.request.Request(f"{self._url}/v1/completions", data, headers)
-        )
+        request = urllib.request.Request(self._url, json.dumps(body).encode(), headers)
+        return urllib.request.urlopen(request)
 
 
 @contextmanager
@@ -80,10 +69,9 @@ def serve(checkpoint: Path, log: Path) -> Iterator[Server]:
         process = subprocess.Popen(
             [*_arguments(checkpoint), "--port", str(port)], stdout=output, stderr=output
         )
-    server = Server(port)
     try:
         end = time.monotonic() + _START_SECONDS
-        while not server.is_ready():
+        while not _is_ready(port):
             if process.poll() is not None:
                 raise ExampleError(f"the server ended with status {process.returncode}; see {log}")
             if time.monotonic() > end:
@@ -91,10 +79,18 @@ def serve(checkpoint: Path, log: Path) -> Iterator[Server]:
                     f"the server does not answer after {_START_SECONDS} s; see {log}"
                 )
             time.sleep(_POLL_SECONDS)
-        yield server
+        yield Server(port)
     finally:
         process.terminate()
         process.wait()
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return True
+    except OSError:
+        return False
 
 
 def refusal(checkpoint: Path) -> str:

@@ -44,12 +44,6 @@ ops::test_raw_layout::Outputs raw_layout(const ops::test_raw_layout::Arguments& 
   return {out};
 }
 
-ops::test_missing::Outputs missing(const ops::test_missing::Arguments& a,
-                                   const ops::test_missing::Sizes&) {
-  EXEC_NPU_CMD(aclnnNobodyHasThis, a.self);
-  return {a.self};
-}
-
 // Replaces a kernel: host memory is the NPU's, and the stream runs it in its turn.
 struct Scale {
   const float* in;
@@ -144,5 +138,4 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::test_doubled>().impl<&ops::test_doubled::launch>("PrivateUse1");
   plugin.def<ops::test_opposite>().impl<&ops::test_opposite::launch>("PrivateUse1");
   plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
-  plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");
 }

@@ -23,8 +23,8 @@ from custom_pypto_testing.verification.report import Result, Verdict, WrittenRep
 SUMMARY = "check the ops on this machine's NPU, and write a report to send"
 DESCRIPTION = (
     "Runs checks of the conformance suite on an NPU, or on the CPU, by rising risk: a launch, "
-    "results against the CPU, streams, graphs, times; also with what makes launches faster. Each "
-    "op runs in processes of its own. Writes one report, also when a check crashes or hangs."
+    "results against the CPU, streams, graphs; also with what makes launches faster. Each op "
+    "runs in processes of its own. Writes one report, also when a check crashes or hangs."
 )
 EXIT_STATUS = "0 passed, 1 failed or not run, 2 no such device, op or file"
 
