@@ -1,4 +1,7 @@
-"""CANN's cache of executors, used by hand as launchers use it."""
+"""CANN's cache of executors, used by hand: misuse, and what core's launches do not do.
+
+tests/npu/launch/test_executor_cache.py has the launches of core.
+"""
 
 from __future__ import annotations
 
@@ -55,34 +58,6 @@ def run(run: Run) -> Run:
     return partial(run, prelude=USING)
 
 
-def test_an_executor_is_found_for_the_new_storages(run: Run) -> None:
-    run("""
-        first, out = npu(1.0, 2.0), npu(0.0, 0.0)
-        launch_as(KEY, OP, first, out)
-        second, other = npu(3.0, 4.0), npu(0.0, 0.0)
-        begin(OP, KEY, second, other)
-        executor, size = find(KEY)
-        assert size.value == 8
-        finish(OP, executor, size)
-        assert (out.tolist(), other.tolist()) == ([2, 4], [6, 8])
-        assert sim.live_objects()["executor"] == 0
-    """)
-
-
-def test_an_executor_is_not_found_before_phase_2(run: Run) -> None:
-    run("""
-        x, out = npu(1.0), npu(0.0)
-        begin(OP, KEY, x, out)
-        prepared = prepare(OP, x, out)
-        assert find(KEY) is None
-        finish(OP, *prepared)
-        begin(OP, KEY, x, out)
-        executor, _ = find(KEY)
-        destroy("AclOpExecutor", executor)
-        assert sim.live_objects()["executor"] == 0
-    """)
-
-
 def test_the_key_is_read_in_phase_1(run: Run) -> None:
     run("""
         x, out = npu(1.0), npu(0.0)
@@ -137,24 +112,6 @@ def test_a_repeatable_executor_leaves_the_cache(run: Run) -> None:
     """)
 
 
-def test_an_executor_of_another_op_or_thread_is_not_found(run: Run) -> None:
-    run("""
-        import threading
-        x, out = npu(1.0), npu(0.0)
-        launch_as(KEY, OP, x, out)
-        begin(b"aclnnTestAdd", KEY, x, out)
-        assert find(KEY) is None
-        found = []
-        def look():
-            begin(OP, KEY, x, out)
-            found.append(find(KEY))
-        thread = threading.Thread(target=look)
-        thread.start()
-        thread.join()
-        assert found == [None]
-    """)
-
-
 def test_an_op_that_sets_the_shape_of_an_output_is_not_cached(run: Run) -> None:
     run("""
         x, out = npu(1.0, 0.0, 2.0), npu(0.0, 0.0, 0.0)
@@ -163,19 +120,3 @@ def test_an_op_that_sets_the_shape_of_an_output_is_not_cached(run: Run) -> None:
         begin(b"aclnnTestPositive", KEY, x, out)
         assert find(KEY) is None
     """)
-
-
-def test_an_executor_that_is_prepared_outside_is_not_cached(run: Run) -> None:
-    run("""
-        x, out = npu(1.0), npu(0.0)
-        begin(OP, KEY, x, out)
-        function("UnInitPTACacheThreadLocal", None)()
-        finish(OP, *prepare(OP, x, out))
-        begin(OP, KEY, x, out)
-        assert find(KEY) is None
-    """)
-
-
-def test_the_cache_can_be_switched_off(run: Run) -> None:
-    for used in (True, False):
-        run(f"assert begin(OP, KEY) == {used}", CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=int(used))

@@ -1,5 +1,6 @@
 """The conformance suite's checks of a contract: right ops pass, and each fault is found."""
 
+# ruff: noqa: E501
 from __future__ import annotations
 
 import re
@@ -90,13 +91,6 @@ def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None)
         yield Op(overload, reference=Reference(reference), contract=contract)
 
 
-def expect_found(
-    check: Callable[[Op], None], match: str, text: str, kernel: Any = None, fake: Any = None
-) -> None:
-    with op_of(text, kernel, fake) as op, pytest.raises(AssertionError, match=match):
-        check(op)
-
-
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
 @pytest.mark.parametrize("check", [checks.check_drawn, check_refusals])
 def test_right_op_passes(check: Callable[[Op], None], text: str) -> None:
@@ -115,92 +109,82 @@ def test_every_rule_is_broken_once_or_more(text: str) -> None:
     }
 
 
-LENIENT = {"outputs": lambda x, y, k=1: x + 0, "returns nothing": lambda x, y, k=1: None}
+def add_once(x: Tensor, y: Tensor, k: int = 1) -> None:
+    x.add_(y)
 
 
-@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
-def test_kernel_that_takes_what_the_contract_refuses_is_found(text: str) -> None:
-    kernel = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
-    expect_found(check_refusals, "the kernel must refuse it .* but takes it", text, kernel)
+def return_nothing(x: Tensor, y: Tensor, k: int = 1) -> None:
+    """Take every call."""
 
 
-@pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
-def test_refusal_that_names_another_argument_is_found(text: str) -> None:
-    name = contract_of(text).name
-
-    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Any:
-        raise RuntimeError(f"{name}: argument 'z' is wrong")
-
-    expect_found(check_refusals, "must refuse it and name .* but says .*'z'", text, kernel)
+def refuse_z(x: Tensor, y: Tensor, k: int = 1) -> Any:
+    raise RuntimeError("plus: argument 'z' is wrong")
 
 
-@pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
-def test_fake_that_takes_what_the_kernel_refuses_is_found(text: str) -> None:
-    fake = LENIENT["returns nothing" if text is ADD_TO else "outputs"]
-    expect_found(check_refusals, "the fake must refuse it .* but takes it", text, fake=fake)
-
-
-@pytest.mark.parametrize("text", [PLUS, ADD_TO], ids=["outputs", "returns nothing"])
-def test_fake_that_refuses_in_other_words_is_found(text: str) -> None:
-    contract = contract_of(text)
+def in_other_words(text: str) -> Callable[..., Any]:
+    refuse = fake_of(contract_of(text))
 
     def fake(*args: Any) -> Any:
         try:
-            return fake_of(contract)(*args)
+            return refuse(*args)
         except RuntimeError as error:
             raise RuntimeError(f"{error}, says the fake") from None
 
-    expect_found(check_refusals, "the kernel says .* the fake .*, says the fake", text, fake=fake)
+    return fake
+
+
+TAKES, WORDS = "must refuse it .* but takes it", "the kernel says .* the fake .*, says the fake"
+REFUSES_Z = "must refuse it and name .* but says .*'z'"
+COSTS = {
+    'flops = "M - 100 * k"': r"'flops' in ops\.toml is -\d+, and must be 0 or more",
+    'flops.k = { 12345 = "M" }': r"'flops' in ops\.toml is None",
+}
+# What is wrong: the check, the message, the contract, the kernel and the fake if they are wrong.
+FAULTS: dict[str, tuple[Any, ...]] = {
+    "kernel that refuses nothing": (check_refusals, f"the kernel {TAKES}", PLUS, lambda x, y, k=1: x + 0),
+    "kernel without outputs that refuses nothing": (check_refusals, f"the kernel {TAKES}", WITHOUT_OUTPUTS, lambda x, y, k=1: x + 0),
+    "kernel that writes and refuses nothing": (check_refusals, f"the kernel {TAKES}", ADD_TO, return_nothing),
+    "refusal that names another argument": (check_refusals, REFUSES_Z, PLUS, refuse_z),
+    "refusal without outputs that names another argument": (check_refusals, REFUSES_Z, WITHOUT_OUTPUTS, refuse_z),
+    "refusal of a write that names another argument": (check_refusals, REFUSES_Z, ADD_TO, refuse_z),
+    "fake that refuses nothing": (check_refusals, f"the fake {TAKES}", PLUS, None, lambda x, y, k=1: x + 0),
+    "fake of a write that refuses nothing": (check_refusals, f"the fake {TAKES}", ADD_TO, None, return_nothing),
+    "fake that refuses in other words": (check_refusals, WORDS, PLUS, None, in_other_words(PLUS)),
+    "fake of a write that refuses in other words": (check_refusals, WORDS, ADD_TO, None, in_other_words(ADD_TO)),
+    "wrong value of a drawn call": (checks.check_drawn, r"plus, called with x=float\d\d\[.*, k=\d+: output: ", PLUS, lambda x, y, k=1: x + y),
+    "wrong write of a drawn call": (checks.check_drawn, "add_to, called with .* argument 'x'", ADD_TO, add_once),
+    "fake with another layout in a drawn call": (checks.check_drawn, "plus, called with .* shape", PLUS, None, lambda x, y, k=1: x.new_empty((*x.shape, 1))),
+    **{f"cost that is no number: {cost}": (checks.check_drawn, found, f"{PLUS}{cost}") for cost, found in COSTS.items()},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_fault_is_found(fault: str) -> None:
+    check, message, *given = FAULTS[fault]
+    with op_of(*given) as op, pytest.raises(AssertionError, match=message):
+        check(op)
 
 
 def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
-    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
-        return x.new_empty(x.shape)
-
-    with op_of(WITHOUT_OUTPUTS, fake=fake) as op:
+    with op_of(WITHOUT_OUTPUTS, fake=lambda x, y, k=1: x.new_empty(x.shape)) as op:
         check_refusals(op)
 
 
-def test_wrong_value_of_a_drawn_call_is_found() -> None:
-    found = r"plus, called with x=float\d\d\[.*, k=\d+: output: "
-    expect_found(checks.check_drawn, found, PLUS, lambda x, y, k=1: x + y)
-
-
-def test_wrong_write_of_a_drawn_call_is_found_where_nothing_is_returned() -> None:
-    def kernel(x: Tensor, y: Tensor, k: int = 1) -> None:
-        x.add_(y)
-
-    expect_found(checks.check_drawn, "add_to, called with .* argument 'x'", ADD_TO, kernel)
-
-
-def test_fake_with_another_layout_in_a_drawn_call_is_found() -> None:
-    def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
-        return x.new_empty((*x.shape, 1))
-
-    expect_found(checks.check_drawn, "plus, called with .* shape", PLUS, fake=fake)
-
-
-@pytest.mark.parametrize(
-    ("cost", "found"),
-    [
-        ('flops = "M - 100 * k"', r"'flops' in ops\.toml is -\d+, and must be 0 or more"),
-        ('bytes = "K"', r"'bytes' in ops\.toml is None, .* a dim that this call does not have"),
-        ('flops.k = { 12345 = "M" }', r"'flops' in ops\.toml is None"),
-    ],
-)
-def test_cost_that_is_no_number_in_a_drawn_call_is_found(cost: str, found: str) -> None:
+def test_cost_of_a_dim_that_a_drawn_call_does_not_have_is_found() -> None:
     optional = """
 [plus]
 schema = "plus(Tensor x, Tensor y, int k=1, Tensor? z=None) -> Tensor"
 outputs.sum = { like = "x" }
 tensors.z = { shape = "K" }
+bytes = "K"
 """
+    found = r"'bytes' in ops\.toml is None, .* a dim that this call does not have"
 
     def kernel(x: Tensor, y: Tensor, k: int = 1, z: Tensor | None = None) -> Tensor:
         return x + k * y
 
     with (
-        op_of(f"{optional}{cost}{TENSORS}", kernel) as op,
+        op_of(f"{optional}{TENSORS}", kernel) as op,
         pytest.raises(AssertionError, match=found),
     ):
         checks.check_drawn(replace(op, reference=Reference(kernel)))

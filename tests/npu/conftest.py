@@ -61,7 +61,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
 def start(
     opp: dict[str, str], machines: Simulated, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Start]:
-    """Start a worker with these kernels, this TASK_QUEUE_ENABLE, CANN's cache of executors, CANN.
+    """Start a worker with these kernels, this TASK_QUEUE_ENABLE, the switches of core, and CANN.
 
     Three at a time are alive.
     """
@@ -70,9 +70,9 @@ def start(
     count = itertools.count()
 
     def worker(
-        kernels: str = "custom", queue: int = 1, *, is_cached: bool = True, cann: str = "8.5.0"
+        kernels: str = "custom", queue: int = 1, *, is_faster: bool = False, cann: str = "8.5.0"
     ) -> Worker:
-        found = alive.pop((kernels, queue, is_cached, cann), None)
+        found = alive.pop((kernels, queue, is_faster, cann), None)
         if found is not None and not found.is_sound:
             found.close()
             found = None
@@ -85,13 +85,12 @@ def start(
                     "KERNELS": kernels,
                     "ASCEND_CUSTOM_OPP_PATH": opp[kernels],
                     "TASK_QUEUE_ENABLE": str(queue),
-                    **dict.fromkeys(FASTER, "1"),
-                    "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": str(int(is_cached)),
+                    **(dict.fromkeys(FASTER, "1") if is_faster else {}),
                     "CUSTOM_PYPTO_SIM_CANN": cann,
                 },
                 folder / f"log-{next(count)}",
             )
-        alive[kernels, queue, is_cached, cann] = found
+        alive[kernels, queue, is_faster, cann] = found
         return found
 
     yield worker

@@ -18,29 +18,53 @@ def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
     assert graph_npu.run("eager.passes_opcheck", op) >= 2
 
 
-def test_gradients_agree_with_the_cpu(npu: Worker) -> None:
-    npu.run("eager.gradients_agree_with_the_cpu")
+# Scenarios whose own checks are the test, and their arguments: once, and in each of the queues.
+SCENARIOS = [
+    ("gradients_of_attention_agree_with_the_cpu",),
+    ("gradients_of_the_indexer_agree_with_the_cpu",),
+    ("fills_strided_caches", "deepseek"),
+    ("attends_to_nothing", "odd-bsnd"),
+    ("attends_to_nothing", "deepseek-bsnd"),
+    ("attends_to_nothing", "log-sum-exp"),
+    ("has_gradients_of_no_scores", "bsnd-key-heads"),
+    ("has_gradients_of_no_scores", "tnd"),
+]
+IN_EACH_QUEUE = [
+    ("gradients_agree_with_the_cpu",),
+    ("attends_before_rows_of_padding",),
+    ("attends_to_strided_caches",),
+    ("has_gradients_of_nothing", "odd-bsnd"),
+    ("has_gradients_of_nothing", "deepseek-bsnd-bfloat16"),
+]
+OF_CUSTOM_KERNELS = [
+    # test_scripts.py has the same with CANN's own kernel, which refuses.
+    ("gives_the_log_sum_exp_of_paged_keys",),
+    ("agrees_with_the_cpu_bit_by_bit", "add_custom"),
+    ("agrees_with_the_cpu_bit_by_bit", "npu_lightning_indexer_pto"),
+]
 
 
-def test_gradients_of_attention_agree_with_the_cpu(graph_npu: Worker) -> None:
-    graph_npu.run("eager.gradients_of_attention_agree_with_the_cpu")
+@pytest.mark.parametrize("scenario", SCENARIOS, ids="-".join)
+def test_holds(graph_npu: Worker, scenario: tuple[str, ...]) -> None:
+    graph_npu.run(f"eager.{scenario[0]}", *scenario[1:])
 
 
-def test_gradients_of_the_indexer_agree_with_the_cpu(graph_npu: Worker) -> None:
-    graph_npu.run("eager.gradients_of_the_indexer_agree_with_the_cpu")
+@pytest.mark.parametrize("scenario", IN_EACH_QUEUE, ids="-".join)
+def test_holds_in_each_queue(npu: Worker, scenario: tuple[str, ...]) -> None:
+    npu.run(f"eager.{scenario[0]}", *scenario[1:])
 
 
-@pytest.mark.parametrize("op", ["add_custom", "npu_lightning_indexer_pto"])
-def test_agrees_with_the_cpu_bit_by_bit(start: Start, queue: int, op: str) -> None:
-    start("custom", queue).run("eager.agrees_with_the_cpu_bit_by_bit", op)
+@pytest.mark.parametrize("scenario", OF_CUSTOM_KERNELS, ids="-".join)
+def test_holds_for_custom_kernels(start: Start, queue: int, scenario: tuple[str, ...]) -> None:
+    start("custom", queue).run(f"eager.{scenario[0]}", *scenario[1:])
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_launch_that_equals_an_earlier_one_skips_phase_1(
     start: Start, kernels: str, op: str
 ) -> None:
-    cached = start(kernels).run("eager.launches_again", op)
-    uncached = start(kernels, is_cached=False).run("eager.launches_again", op)
+    cached = start(kernels, is_faster=True).run("eager.launches_again", op)
+    uncached = start(kernels).run("eager.launches_again", op)
     if op in COMPOSED or (kernels == "custom" and op in DIRECT):
         assert cached == uncached
     else:
@@ -99,23 +123,6 @@ def test_each_limit_is_named(start: Start) -> None:
     assert "'w_idx_proj' must have at most 64 columns" in fused["index-heads-72"]
 
 
-# test_scripts.py has the same with CANN's own kernel, which refuses.
-def test_paged_keys_have_a_log_sum_exp_where_the_kernel_gives_it(start: Start) -> None:
-    start("custom").run("eager.gives_the_log_sum_exp_of_paged_keys")
-
-
-def test_rows_of_padding_are_taken(npu: Worker) -> None:
-    npu.run("eager.attends_before_rows_of_padding")
-
-
-def test_attends_to_strided_caches(npu: Worker) -> None:
-    npu.run("eager.attends_to_strided_caches")
-
-
-def test_the_fused_op_fills_strided_caches(graph_npu: Worker) -> None:
-    graph_npu.run("eager.fills_strided_caches", "deepseek")
-
-
 def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> None:
     npu = start("custom")
     # An opp package's indexer has no limits.
@@ -136,24 +143,9 @@ def test_reads_strided_arguments(graph_npu: Worker, op: str, sample: str, count:
     assert len(graph_npu.run("eager.reads_strided_arguments", op, sample)) == count
 
 
-@pytest.mark.parametrize("sample", ["odd-bsnd", "deepseek-bsnd", "log-sum-exp"])
-def test_attends_to_nothing(graph_npu: Worker, sample: str) -> None:
-    graph_npu.run("eager.attends_to_nothing", sample)
-
-
-@pytest.mark.parametrize("sample", ["odd-bsnd", "deepseek-bsnd-bfloat16"])
-def test_has_gradients_of_nothing(npu: Worker, sample: str) -> None:
-    npu.run("eager.has_gradients_of_nothing", sample)
-
-
 def test_refuses_a_gradient_of_sums_over_rotated_parts_alone(graph_npu: Worker) -> None:
     message = graph_npu.run("eager.refuses_a_gradient_of_sums_over_rotated_parts_alone")
     assert "argument 'd_lse' must be None on an NPU" in message
-
-
-@pytest.mark.parametrize("sample", ["bsnd-key-heads", "tnd"])
-def test_has_gradients_of_no_scores(graph_npu: Worker, sample: str) -> None:
-    graph_npu.run("eager.has_gradients_of_no_scores", sample)
 
 
 def test_the_mla_prolog_launches_the_stock_kernel_for_nz_weights(npu: Worker) -> None:

@@ -9,12 +9,12 @@ OP = "npu_lightning_indexer_prolog_pto"
 
 
 def test_the_kernel_of_an_opp_package_is_launched_for_nz_weights(start: Start) -> None:
-    assert start("custom", is_cached=False).run("indexer_prolog.agrees", "deepseek") == 1
+    assert start("custom").run("indexer_prolog.agrees", "deepseek") == 1
 
 
 @pytest.mark.parametrize(("kernels", "size"), [("stock", "deepseek"), ("custom", "few-heads")])
 def test_it_is_composed_for_nz_weights_elsewhere(start: Start, kernels: str, size: str) -> None:
-    assert start(kernels, is_cached=False).run("indexer_prolog.agrees", size) > 10
+    assert start(kernels).run("indexer_prolog.agrees", size) > 10
 
 
 @pytest.mark.parametrize(

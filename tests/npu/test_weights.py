@@ -29,12 +29,12 @@ def test_weights_wait_in_the_queue_until_they_are_read(
 
 @pytest.mark.parametrize("form", ["3-D", "private", "declared", "private and declared"])
 def test_nz_weights_are_handed_to_the_custom_kernel_as_they_lie(start: Start, form: str) -> None:
-    assert start("custom", is_cached=False).run("weights.agrees", form) == 1
+    assert start("custom").run("weights.agrees", form) == 1
 
 
 def test_plain_weights_are_brought_into_nz_order_by_the_device(start: Start) -> None:
     # One of the six has 16 columns: its order is the same.
-    assert start("custom", is_cached=False).run("weights.agrees", "plain") == 1 + 5
+    assert start("custom").run("weights.agrees", "plain") == 1 + 5
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_declared_weights_that_nz_order_cannot_hold_are_refused(
 
 
 def test_plain_weights_that_nz_order_cannot_hold_are_for_the_pieces(start: Start) -> None:
-    phase_1_runs, types = start("custom", is_cached=False).run("weights.composes", 8)
+    phase_1_runs, types = start("custom").run("weights.composes", 8)
     assert phase_1_runs > 1 + 5
     assert "SparseAttentionPto" not in types
     assert "SparseFlashAttention" in types

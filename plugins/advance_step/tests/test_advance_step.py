@@ -10,7 +10,6 @@ import custom_pypto  # noqa: F401
 import custom_pypto_advance_step
 import pytest
 import torch
-from torch._dynamo.testing import CompileCounterWithBackend
 
 advance_step = torch.ops.custom_pypto.npu_advance_step_flashattn
 
@@ -135,11 +134,3 @@ def test_exported_program_takes_another_batch() -> None:
     dynamic = {"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in range(6))}
     program = torch.export.export(Step(), of_batch(5), dynamic_shapes=dynamic)
     assert_steps(program.module(), 9)
-
-
-def test_compiled_graph_takes_another_batch() -> None:
-    counting = CompileCounterWithBackend("aot_eager")
-    compiled = torch.compile(Step(), backend=counting, fullgraph=True, dynamic=True)
-    for sequences in (5, 9, 7):
-        assert_steps(compiled, sequences)
-    assert counting.frame_count == 1

@@ -11,7 +11,6 @@ from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_lightning_indexer import samples
 from refusals import assert_refused
-from threads import assert_threads_do_not_matter
 from torch import Tensor
 
 OP = "npu_lightning_indexer"
@@ -78,29 +77,6 @@ def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
         assert int(each.grad.count_nonzero()) == 0
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_the_bits_are_those_of_one_thread(dtype: torch.dtype) -> None:
-    def gradients() -> tuple[Tensor, ...]:
-        given = tensors(dtype)
-        values = indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
-        return torch.autograd.grad(values.sum(), given)
-
-    assert_threads_do_not_matter(gradients, 3)
-
-
-def test_a_compiled_backward_has_the_bits_of_the_eager_one() -> None:
-    def gradients(function: Any) -> tuple[Tensor, ...]:
-        given = tensors()
-        return torch.autograd.grad(function(*given).sum(), given)
-
-    def values(*given: Tensor) -> Tensor:
-        return indexer(*given, sparse_count=20, return_value=True)[1].nan_to_num(neginf=0)
-
-    compiled = torch.compile(values, backend="aot_eager", fullgraph=True)
-    for got, eager in zip(gradients(compiled), gradients(values), strict=True):
-        assert torch.equal(got, eager)
-
-
 WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "pre_tokens": ({"pre_tokens": 5}, "pre_tokens", WINDOW),
@@ -135,12 +111,6 @@ def test_no_tokens_and_more_heads_than_bytes_can_be_counted() -> None:
     indices = torch.empty(2, 0, 2, 8, dtype=torch.int32)
     found = torch.ops.custom_pypto.npu_lightning_indexer_grad(query, key, dy, indices, weights)
     assert [each.shape for each in found] == [query.shape, key.shape, weights.shape]
-
-
-@pytest.mark.parametrize("name", ["pre_tokens", "next_tokens"])
-def test_token_windows_are_refused_with_what_to_pass(name: str) -> None:
-    query, key, weights = (each.detach() for each in tensors())
-    assert_refused(OP, {"query": query, "key": key, "weights": weights, name: 5}, name, WINDOW)
 
 
 def test_paged_keys_have_no_values() -> None:

@@ -16,7 +16,6 @@ from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
-from threads import assert_threads_do_not_matter
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -162,13 +161,6 @@ def test_keys_and_scales_that_are_part_of_a_larger_cache(argument: int) -> None:
     assert op(*args, **sample.kwargs).equal(expected)
 
 
-def test_scales_may_be_float32() -> None:
-    sample = extreme(Sizes([100, 33]), sparse_count=40)
-    args = [x.float() if x.dtype == torch.float16 else x for x in sample.args[:5]]
-    expected = op(*sample.args, **sample.kwargs)
-    assert op(*args, 0, 0, **sample.kwargs).equal(expected)
-
-
 E4M3 = torch.float8_e4m3fn
 DTYPES = pytest.mark.parametrize("dtype", [torch.int8, E4M3], ids=str)
 
@@ -220,13 +212,6 @@ def test_dtypes_of_weights_and_scales_do_not_matter(dtype: torch.dtype) -> None:
         wide = (each.float() for each in scales)
         given = op(query, key, weights.to(of_weights), *wide, 0, 0, **sample.kwargs)
         assert given.equal(expected)
-
-
-@DTYPES
-def test_the_number_of_threads_does_not_matter(dtype: torch.dtype) -> None:
-    sizes = Sizes([5000, 700], 3, 64, block_size=128)
-    sample = quantised(paged("cpu", "", sizes, sparse_count=300), dtype)
-    assert_threads_do_not_matter(lambda: [op(*sample.args, **sample.kwargs)], 2, 5)
 
 
 def select(

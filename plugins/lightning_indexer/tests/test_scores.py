@@ -12,7 +12,7 @@ from cpp_constant import cpp_constant
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
-from threads import assert_threads_do_not_matter, use_threads
+from threads import use_threads
 
 Op = Callable[..., torch.Tensor]
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -102,14 +102,6 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     )
     assert given.equal(clamped)
     assert not given.equal(indexer(**arguments))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("tokens", [1, 3])
-def test_bits_do_not_depend_on_threads(indexer: Op, dtype: torch.dtype, tokens: int) -> None:
-    sizes = Sizes([9001], tokens, 64, depth=64, block_size=128, dtype=dtype)
-    sample = paged("cpu", "", sizes, sparse_count=9001)
-    assert_threads_do_not_matter(lambda: [indexer(*sample.args, **sample.kwargs)], 2, 3)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -23,18 +23,6 @@ def test_a_slot_outside_the_cache(arguments: dict[str, Any], slot: int, token: i
     assert_refused(OP, arguments, "idx_k_cache_index", text, is_of_values=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "text"),
-    [
-        ("layernorm_epsilon_k", 0.0, "must be more than 0, got 0"),
-        ("layout_query", "BSND", "must be 'TND', got 'BSND'"),
-        ("layout_key", "TND", "must be 'PA_BSND', got 'TND'"),
-    ],
-)
-def test_a_wrong_option(arguments: dict[str, Any], name: str, value: Any, text: str) -> None:
-    assert_refused(OP, {**arguments, name: value}, name, text)
-
-
 def test_a_rank_whose_sums_may_not_fit_int32(arguments: dict[str, Any]) -> None:
     arguments["q_norm"] = torch.empty(3, 2**17, dtype=torch.int8)
     arguments["wq_b"] = torch.empty(2**17, 128, dtype=torch.int8)

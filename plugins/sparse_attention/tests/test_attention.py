@@ -123,16 +123,6 @@ def test_a_query_length_above_the_query_tokens_means_all_of_them(
     assert not torch.equal(given, attention(**call())[0])
 
 
-def test_tnd_equals_bsnd(attention: Op) -> None:
-    arguments = call()
-    flat = {
-        **arguments,
-        **{k: arguments[k].flatten(0, 1) for k in ("query", "query_rope", "sparse_indices")},
-        "actual_seq_lengths_query": torch.tensor([2, 4]),
-    }
-    assert torch.equal(attention(**arguments)[0].flatten(0, 1), attention(**flat)[0])
-
-
 @pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
 @pytest.mark.parametrize("ends", [[1, 3], [0, 0], [2, 2]])
 def test_rows_past_the_last_prefix_sum_are_padding(
@@ -279,11 +269,6 @@ def test_a_score_of_minus_infinity_excludes_a_key(
     arguments["query_rope"].fill_(-1)
     arguments["sparse_indices"][:] = torch.arange(1100)
     arguments["kr_cache"][:, excluded] = torch.inf
-    check(attention, arguments)
-
-
-def test_a_negative_scale_prefers_the_opposite_keys(attention: Op) -> None:
-    arguments = call(scale=-0.2)
     check(attention, arguments)
 
 

@@ -15,7 +15,6 @@ from cpp_constant import cpp_constants
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
-from threads import assert_threads_do_not_matter
 
 Op = Callable[..., Any]
 mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
@@ -98,12 +97,6 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
         alone = mla_prolog(**arguments | of_token)
         for left, right in zip(together, alone, strict=True):
             assert torch.equal(left[:, one], right)
-
-
-@pytest.mark.parametrize("tokens", [3, 500])
-def test_any_number_of_threads_gives_the_same_bits(tokens: int) -> None:
-    arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(500,), tokens=tokens))
-    assert_threads_do_not_matter(lambda: mla_prolog(**arguments), 2, 5)
 
 
 def test_weights_of_the_hidden_size_of_a_model() -> None:

@@ -16,6 +16,7 @@ from types import ModuleType
 
 from custom_pypto_simulator_build import build_libraries
 
+from . import graph_calls
 from .faults import drain
 
 
@@ -35,6 +36,7 @@ def activate() -> None:
     libraries = build_libraries()
     for path in libraries.runtime:
         ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+    graph_calls.connect()
     sys.meta_path.insert(0, _OpsBeforeTorchNpu(libraries.ops))
     # Stream threads must not run while the interpreter and libtorch are torn down.
     atexit.register(drain)

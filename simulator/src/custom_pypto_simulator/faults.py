@@ -15,16 +15,12 @@ def fail(kind: str, nth: int = 1) -> None:
     ``phase2``: of an aclnn op. ``call``: of any of these. ``execution``: the op itself, on its
     stream, which shows at the next synchronisation. Raises ValueError.
     """
-    if nth < 1:
-        raise ValueError(f"nth must be at least 1, got {nth}")
-    _acl().custom_pypto_sim_fail(_kind(kind), nth)
+    _acl().custom_pypto_sim_fail(_kind(kind), _positive(nth))
 
 
 def disarm(kind: str) -> bool:
     """Cancels ``fail``; returns whether the fault was still pending. Raises ValueError."""
-    armed = bool(_acl().custom_pypto_sim_armed(_kind(kind)))
-    _acl().custom_pypto_sim_fail(_kind(kind), 0)
-    return armed
+    return bool(_acl().custom_pypto_sim_fail(_kind(kind), 0))
 
 
 def fail_function(name: str, nth: int = 1) -> None:
@@ -34,16 +30,12 @@ def fail_function(name: str, nth: int = 1) -> None:
     a context are made, asked for and destroyed with. Each call replaces the one before. Raises
     ValueError.
     """
-    if nth < 1:
-        raise ValueError(f"nth must be at least 1, got {nth}")
-    _acl().custom_pypto_sim_fail_function(name.encode(), nth)
+    _acl().custom_pypto_sim_fail_function(name.encode(), _positive(nth))
 
 
 def disarm_function() -> bool:
     """Cancels ``fail_function``; returns whether the fault was still pending."""
-    armed = bool(_acl().custom_pypto_sim_function_armed())
-    _acl().custom_pypto_sim_fail_function(b"", 0)
-    return armed
+    return bool(_acl().custom_pypto_sim_fail_function(b"", 0))
 
 
 def lose_device(device: int = 0) -> None:
@@ -57,7 +49,10 @@ def calls(kind: str) -> int:
 
 
 def delay(op: str, seconds: float) -> None:
-    """Delays each run of aclnn op ``op`` ("*": every op) by ``seconds``; 0 removes the delay."""
+    """Delays each run of aclnn op ``op`` ("*": every op) by ``seconds``; 0 removes the delay.
+
+    "launch:aclnnAdd" delays the thread that launches the op instead. Raises ValueError.
+    """
     if seconds < 0:
         raise ValueError(f"seconds must not be negative, got {seconds}")
     _acl().custom_pypto_sim_set_delay(op.encode(), seconds)
@@ -87,10 +82,10 @@ def drain() -> None:
 def _acl() -> ctypes.CDLL:
     acl = ctypes.CDLL("libascendcl.so")
     acl.custom_pypto_sim_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
+    acl.custom_pypto_sim_fail.restype = ctypes.c_bool
     acl.custom_pypto_sim_calls.restype = ctypes.c_uint64
-    acl.custom_pypto_sim_armed.restype = ctypes.c_bool
     acl.custom_pypto_sim_fail_function.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-    acl.custom_pypto_sim_function_armed.restype = ctypes.c_bool
+    acl.custom_pypto_sim_fail_function.restype = ctypes.c_bool
     acl.custom_pypto_sim_set_delay.argtypes = [ctypes.c_char_p, ctypes.c_double]
     acl.custom_pypto_sim_live.restype = ctypes.c_char_p
     acl.custom_pypto_sim_damage.restype = ctypes.c_char_p
@@ -101,3 +96,9 @@ def _kind(kind: str) -> bytes:
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got '{kind}'")
     return kind.encode()
+
+
+def _positive(nth: int) -> int:
+    if nth < 1:
+        raise ValueError(f"nth must be at least 1, got {nth}")
+    return nth

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,21 +12,19 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
 
 from .cache import cache_folder, locked
-from .precompiled import objects_folder, precompile_aten
+from .precompiled import objects_folder
 from .toolchain import LINK_FLAGS, SOURCES, compile_flags, digest, read_files, torch_libraries
 
-# Folder of sources by soname, in load order.
+_CANN = "libascendcl.so"
 _RUNTIME = {
-    "libascendcl.so": "ascendcl",
-    "libnnopbase.so": "nnopbase",
-    "libacl_op_compiler.so": "op_compiler",
-    "libhccl.so": "hccl",
-    "libacl_tdt_channel.so": "empty",
+    _CANN: "runtime",
     "libge_runner.so": "ge",
-    "libgraph.so": "empty",
-    "libfmk_parser.so": "empty",
-    "libascend_protobuf.so": "empty",
+    # These have no functions of their own: what is looked up in them is found in _CANN.
+    **dict.fromkeys(("libnnopbase.so", "libacl_op_compiler.so", "libhccl.so"), ""),
+    **dict.fromkeys(("libacl_tdt_channel.so", "libgraph.so", "libfmk_parser.so"), ""),
+    "libascend_protobuf.so": "",
 }
+"""Folder of sources by soname, in load order."""
 _OPS = "libopapi.so"
 
 
@@ -43,39 +40,33 @@ class Libraries:
 
     @property
     def needed_by_kernels(self) -> tuple[str, ...]:
-        """The libraries of simulated kernels: libascendcl.so, libnnopbase.so and torch's."""
-        return (*map(str, self.runtime[:2]), *torch_libraries())
+        """The libraries of simulated kernels: libascendcl.so and torch's."""
+        return (str(self.runtime[0]), *torch_libraries())
 
 
 def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
     cache = cache_folder()
-    flags = compile_flags()
     scratch = objects_folder()
     folder = cache / "libraries" / digest([scratch.name, *read_files(SOURCES / "csrc")])
     libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
     if not libraries.ops.exists():
-        with locked(cache), ThreadPoolExecutor() as pool:
-            # By one process, which would else leave the other cores idle.
-            precompiled = pool.submit(precompile_aten)
+        with locked(cache):
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
-                _build(path, sources, scratch, flags, [])
-            flags += precompiled.result()
+                _build(path, sources, scratch, [] if path.name == _CANN else [str(folder / _CANN)])
             # The last one: it says that all are there.
-            _build(libraries.ops, "opapi", scratch, flags, libraries.needed_by_kernels)
+            _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
     return libraries
 
 
-def _build(
-    library: Path, sources: str, scratch: Path, flags: Sequence[str], needed: Sequence[str]
-) -> None:
+def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) -> None:
     command = find_compiler().command
-    file = NinjaFile(scratch / library.name, [*command, *flags])
-    for source in _together(SOURCES / "csrc" / sources, scratch / library.name):
+    file = NinjaFile(scratch / library.name, [*command, *compile_flags()])
+    for source in _together(SOURCES / "csrc" / sources, scratch / library.name) if sources else ():
         file.compile(str(source), [])
     built = scratch / library.name / library.name
     link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
-    file.link(str(built), link, needed)
+    file.link(str(built), link, ["-Wl,--no-as-needed", *needed])
     try:
         run_ninja(file.write(), scratch, is_captured=True)
     except BuildError as error:
@@ -84,14 +75,12 @@ def _build(
 
 
 def _together(sources: Path, scratch: Path) -> list[Path]:
-    """Files that include the sources, and the sources that no other can be compiled with.
+    """A file that includes the sources, and the sources that no other can be compiled with.
 
-    Headers take most of the time, so they are parsed twice a library, for two cores.
+    Headers take most of the time, so they are parsed once.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    every = sorted(sources.glob("*.cpp"))
-    files = {scratch / "even.cpp": every[::2], scratch / "odd.cpp": every[1::2]}
-    for file, included in files.items():
-        text = "".join(f'#include "{source}"\n' for source in included)
-        file.write_text(text, encoding="utf-8")
-    return [*files, *sorted((sources / "alone").glob("*.cpp"))]
+    together = scratch / "together.cpp"
+    lines = [f'#include "{source}"\n' for source in sorted(sources.glob("*.cpp"))]
+    together.write_text("".join(lines), encoding="utf-8")
+    return [together, *sorted((sources / "alone").glob("*.cpp"))]

@@ -29,21 +29,11 @@ _INTS = (0, 1, -1, 2, 7, 2**31 - 1, 2**31, -(2**31), 2**62, 2**63 - 1, -(2**63),
 _FLOATS = (0.0, -0.0, -1.0, 1e-45, 1e308, float("inf"), float("-inf"), float("nan"))
 _TEXTS = ("", "no such word", "tnd", "BSND\0", "\x1b[31m", "'\"{}%s", "\u00e9" * 300)
 _DTYPES = (
-    torch.bool,
-    torch.uint8,
-    torch.int8,
-    torch.int16,
-    torch.int32,
-    torch.int64,
+    *(getattr(torch, name) for name in DTYPES),
     torch.uint16,
-    torch.float8_e4m3fn,
+    torch.complex64,
     # Not in the stable ABI.
     torch.float8_e8m0fnu,
-    torch.float16,
-    torch.bfloat16,
-    torch.float32,
-    torch.float64,
-    torch.complex64,
 )
 _SPECIAL_FLOATS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 3e38)
 
@@ -179,20 +169,12 @@ def _scalars(op: OpContract, argument: Argument) -> Sequence[Any]:
 Change = Callable[[torch.Tensor, Random, Arguments], Any]
 
 
-def _none(value: torch.Tensor, random: Random, given: Arguments) -> None:
-    return None
-
-
 def _dtype(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     dtype = random.choice(_DTYPES)
     if _is_huge(value):
         # It must stay one element in memory.
         return torch.ones((), dtype=dtype, device="cpu").expand(value.shape)
     return value.to(dtype)
-
-
-def _transposed(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
-    return value.transpose(random.randrange(value.dim()), random.randrange(value.dim()))
 
 
 def _strided(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
@@ -253,10 +235,6 @@ def _conjugate(value: torch.Tensor, random: Random, given: Arguments) -> torch.T
     return value.to(torch.complex64).conj()
 
 
-def _negative(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
-    return torch._neg_view(value)
-
-
 def _inference(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     _refuse_huge(value)
     with torch.inference_mode():
@@ -266,10 +244,6 @@ def _inference(value: torch.Tensor, random: Random, given: Arguments) -> torch.T
 def _requires_grad(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     leaf = value.detach().requires_grad_()
     return random.choice((leaf, leaf.view(leaf.shape)))
-
-
-def _meta(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
-    return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device="meta")
 
 
 def _shared(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
@@ -302,10 +276,15 @@ def _values(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tens
 
 
 _CHANGES: Sequence[tuple[str, Change]] = (
-    ("presence", _none),
+    ("presence", lambda value, random, given: None),
     ("dtype", _dtype),
     ("dtype", _dtype),
-    ("transposed", _transposed),
+    (
+        "transposed",
+        lambda value, random, given: value.transpose(
+            random.randrange(value.dim()), random.randrange(value.dim())
+        ),
+    ),
     ("strided", _strided),
     ("strided", _strided),
     ("sliced", _sliced),
@@ -315,10 +294,15 @@ _CHANGES: Sequence[tuple[str, Change]] = (
     ("empty", _empty),
     ("ndim", _ndim),
     ("conjugate", _conjugate),
-    ("negative", _negative),
+    ("negative", lambda value, random, given: torch._neg_view(value)),
     ("inference", _inference),
     ("gradient", _requires_grad),
-    ("device", _meta),
+    (
+        "device",
+        lambda value, random, given: torch.empty_strided(
+            value.shape, value.stride(), dtype=value.dtype, device="meta"
+        ),
+    ),
     ("shared", _shared),
     ("values", _values),
     ("values", _values),

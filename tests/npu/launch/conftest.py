@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from custom_pypto_build import plugin_library
 from custom_pypto_simulator_build import build_kernels
-from custom_pypto_testing.verification.report import FASTER
 from simulated import Simulated
 
 HERE = Path(__file__).parent
@@ -84,7 +83,7 @@ def launch(tmp_path: Path, package: Path, plugin: Path, simulated: Simulated) ->
     prologue = PROLOGUE + LOAD.format(folder=str(tmp_path), plugin=str(plugin))
 
     def run_code(code: str, **variables: object) -> Any:
-        environment = {"ASCEND_CUSTOM_OPP_PATH": str(package), **dict.fromkeys(FASTER, "1")}
+        environment = {"ASCEND_CUSTOM_OPP_PATH": str(package)}
         environment |= {name: str(value) for name, value in variables.items()}
         done = simulated.server(environment).run(prologue + textwrap.dedent(code), [], environment)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -44,12 +44,6 @@ ops::test_raw_layout::Outputs raw_layout(const ops::test_raw_layout::Arguments& 
   return {out};
 }
 
-ops::test_missing::Outputs missing(const ops::test_missing::Arguments& a,
-                                   const ops::test_missing::Sizes&) {
-  EXEC_NPU_CMD(aclnnNobodyHasThis, a.self);
-  return {a.self};
-}
-
 // Replaces a kernel: host memory is the NPU's, and the stream runs it in its turn.
 struct Scale {
   const float* in;
@@ -110,13 +104,13 @@ ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Argument
 
 namespace allocation = custom_pypto::npu::detail;
 
-allocation::ReturnedTensor reversed(const void* like, allocation::Sizes sizes) {
-  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.ndim),
-                                   std::make_reverse_iterator(sizes.data));
-  return allocation::find_apply_tensor()(like, {other.data(), other.size()});
+allocation::ReturnedTensor reversed(const void* like, custom_pypto::IntHeaderOnlyArrayRef sizes) {
+  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.end()),
+                                   std::make_reverse_iterator(sizes.begin()));
+  return allocation::find_apply_tensor()(like, other);
 }
 
-allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
+allocation::ReturnedTensor throwing(const void*, custom_pypto::IntHeaderOnlyArrayRef) {
   throw std::runtime_error("not that function");
 }
 
@@ -144,5 +138,4 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::test_doubled>().impl<&ops::test_doubled::launch>("PrivateUse1");
   plugin.def<ops::test_opposite>().impl<&ops::test_opposite::launch>("PrivateUse1");
   plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
-  plugin.def<ops::test_missing>().impl<&missing>("PrivateUse1");
 }

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
+from custom_pypto_testing.verification.report import FASTER
+
+
+@pytest.fixture
+def launch(launch: Callable[..., Any]) -> Callable[..., Any]:
+    """Run code with the switches of core on."""
+    return partial(launch, **dict.fromkeys(FASTER, "1"))
 
 
 def test_an_equal_launch_computes_with_its_own_tensors(

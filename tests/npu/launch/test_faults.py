@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from custom_pypto_testing.verification.report import FASTER
 
 HEADERS = Path("core/src/custom_pypto/core/include/custom_pypto/npu")
 ROOT = Path(__file__).resolve().parents[3]
@@ -73,16 +74,16 @@ give([refused, passed, sim.damage()])
 """
 
 
-@pytest.mark.parametrize("cache", [0, 1])
+@pytest.mark.parametrize("is_cached", [False, True])
 def test_launch_is_right_or_refused_whichever_function_fails(
-    launch: Callable[..., Any], queue: int, cache: int
+    launch: Callable[..., Any], queue: int, is_cached: bool
 ) -> None:
-    variables = {"TASK_QUEUE_ENABLE": queue, "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": cache}
+    variables = {"TASK_QUEUE_ENABLE": queue, **(dict.fromkeys(FASTER, "1") if is_cached else {})}
     code = EACH_FAILS.format(functions=FUNCTIONS)
     refused, passed, damage = launch(code, **variables)
     assert damage == ""
     # A launch that is found in the cache makes no objects, but with TASK_QUEUE_ENABLE=2.
-    is_made = not cache or queue == 2
+    is_made = not is_cached or queue == 2
     made = {"Tensor": 5, "Scalar": 1, "IntArray": 1, "FloatArray": 1, "BoolArray": 1}
     made = {f"aclCreate{kind}": count for kind, count in {**made, "TensorList": 1}.items()}
     assert refused == (made if is_made else {})
@@ -94,7 +95,7 @@ def test_launch_is_right_or_refused_whichever_function_fails(
     # Phase 1 needs an arena; the rest is asked for the cache.
     others -= (
         {"InitHugeMemThreadLocal"}
-        if cache
+        if is_cached
         else {"CanUsePTACache", "PTAFindExecCache", "aclrtGetResInCurrentThread"}
     )
     assert passed.keys() == others
@@ -113,7 +114,7 @@ for cores in (7, 9):
     assert not sim.disarm_function()
 give(seen)
 """
-    assert launch(code, TASK_QUEUE_ENABLE=0) == [7, 9]
+    assert launch(code, TASK_QUEUE_ENABLE=0, **dict.fromkeys(FASTER, "1")) == [7, 9]
 
 
 def test_threads_that_fail_together_each_get_their_own_text(
@@ -200,9 +201,10 @@ give(1)
     assert launch(code + ENDS, TASK_QUEUE_ENABLE=queue) == 1
 
 
-def test_memory_stays_flat_over_many_launches(launch: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("switch", [0, 1])
+def test_memory_stays_flat_over_many_launches(launch: Callable[..., Any], switch: int) -> None:
     # A leak of launches grows in every round; memory that threads keep for reuse does not.
-    count = int(os.environ.get("CUSTOM_PYPTO_TEST_LAUNCHES", "20000")) // 5
+    count = int(os.environ.get("CUSTOM_PYPTO_TEST_LAUNCHES", "20000")) // 10
     code = f"""
 import resource
 x = torch.ones(4).npu()
@@ -215,7 +217,7 @@ def resident():
 sizes = [resident() for _ in range(5)]
 give([live(), [after - before for before, after in zip(sizes, sizes[1:])]])
 """
-    live, grown = launch(code)
+    live, grown = launch(code, **dict.fromkeys(FASTER, switch))
     print("bytes that each round of", count, "launches added:", grown)
     assert not any(live.values())
     assert min(grown) < count * 32, grown  # malloc gives no fewer bytes

@@ -9,6 +9,7 @@ import pytest
 
 ALLOCATION = "CUSTOM_PYPTO_NPU_ALLOCATION"
 EXECUTOR_CACHE = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE"
+ON = {ALLOCATION: "1", EXECUTOR_CACHE: "1"}
 BEHAVES = """
 import tempfile
 x, printed, before = torch.ones(1).npu(), tempfile.TemporaryFile("w+"), os.dup(2)
@@ -21,7 +22,7 @@ give([allocates, [line for line in printed if "custom_pypto: results are" in lin
 
 
 def test_results_are_allocated_as_torch_npu_s_own_are(launch: Callable[..., Any]) -> None:
-    assert launch(BEHAVES.format("as it does")) == [True, []]
+    assert launch(BEHAVES.format("as it does"), **ON) == [True, []]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ def test_results_are_allocated_as_torch_npu_s_own_are(launch: Callable[..., Any]
 def test_a_function_that_is_another_one_is_not_used(
     launch: Callable[..., Any], behaviour: str, reason: str
 ) -> None:
-    allocates, (warning,) = launch(BEHAVES.format(behaviour))
+    allocates, (warning,) = launch(BEHAVES.format(behaviour), **ON)
     assert not allocates
     assert reason in warning
     assert f"Unset {ALLOCATION}" in warning
@@ -44,7 +45,7 @@ sim.fail("allocation")
 give(refusal(ops.test_allocates, x, "as it does"))
 give(ops.test_allocates(x, "as it does"))
 """
-    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING=1)
+    refused, allocates = launch(code, PYTORCH_NO_NPU_MEMORY_CACHING=1, **ON)
     assert "empty_strided" in refused
     assert allocates
 
@@ -68,7 +69,7 @@ give([runs, out.stride(), (out - NUMBER).tolist()])
 def test_results_are_the_same_either_way(
     launch: Callable[..., Any], variable: str, value: str, runs: list[int]
 ) -> None:
-    counted, strides, values = launch(LAUNCHES, **{variable: value})
+    counted, strides, values = launch(LAUNCHES, **ON | {variable: value})
     assert counted == runs
     assert strides == [3, 1]
     assert values == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]

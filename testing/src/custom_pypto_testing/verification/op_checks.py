@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from statistics import median
 
 import torch
 from custom_pypto.core.call_text import describe_arguments
@@ -24,8 +21,6 @@ from .report import Verdict
 
 _KEYS = {"npu": "PrivateUse1", "cpu": "CPU"}
 _COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
-_ROUNDS = 20
-_CALLS_OF_A_ROUND = 10
 
 Note = Callable[[str], None]
 """Is told which call comes next: it may be the last one of the process."""
@@ -47,47 +42,11 @@ def check_results(case: Case) -> None:
     checks.check_fake(case)
 
 
-def check_timing(case: Case) -> str:
-    """Return how long a call takes, and torch.add of as many elements as its largest tensor has.
-
-    The times are medians of rounds, and each round times both.
-    """
-    call, original = case.copy(), case.copy()
-    elements = max((tensor.numel() for tensor in call.tensors.values()), default=1)
-    number = torch.zeros(elements, device=case.op.device)
-    timed: dict[str, Callable[[], object]] = {
-        "the op": call.run,
-        f"add of {elements}": partial(torch.add, number, number),
-    }
-    # An op that counts on what it writes to must not count further than its arguments allow.
-    count = 1 if call.mutable else _CALLS_OF_A_ROUND
-    wait = torch.get_device_module(case.op.device).synchronize
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in timed}
-    for _ in range(_ROUNDS):
-        for name, run in timed.items():
-            for written, tensor in call.mutable.items():
-                tensor.copy_(original.tensors[written])
-            wait()
-            start = time.perf_counter()
-            for _ in range(count):
-                run()
-            launched = time.perf_counter()
-            wait()
-            times[name].append((launched - start, time.perf_counter() - start))
-    texts = []
-    for name, found in times.items():
-        host, total = (1e6 * median(each) / count for each in zip(*found, strict=True))
-        texts.append(f"{name}: {host:.1f} us on the host, {total:.1f} us to the end")
-    return "; ".join(texts)
-
-
-CHECKS: Mapping[str, Callable[[Case], str | None]] = {
+CHECKS: Mapping[str, Callable[[Case], None]] = {
     "launch": check_launch,
     "results": check_results,
     **{check.__name__.removeprefix("check_"): check for check in checks.OF_NPUS},
-    "timing": check_timing,
 }
-_OF_ONE_CALL = ("launch", "timing")
 
 
 def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
@@ -100,7 +59,7 @@ def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
         return Verdict.NONE, f"the op has no kernel for {op.device}"
     if op.reference is None and name != "launch":
         return Verdict.NONE, "the op has neither a reference nor a kernel for the CPU"
-    return check_calls(CHECKS[name], op, 1 if name in _OF_ONE_CALL else most, note)
+    return check_calls(CHECKS[name], op, 1 if name == "launch" else most, note)
 
 
 def find_op(name: str, device: str) -> Op:
@@ -112,22 +71,22 @@ def find_op(name: str, device: str) -> Op:
 
 
 def check_calls(
-    check: Callable[[Case], str | None], op: Op, most: int, note: Note
+    check: Callable[[Case], None], op: Op, most: int, note: Note
 ) -> tuple[Verdict, str]:
     """Have `check` check at most `most` calls; those that the op refuses do not count."""
-    right: list[str] = []
     wrong: list[str] = []
     refused: list[str] = []
-    lacks = ""
+    lacks, count = "", 0
     for case in _calls_of(op):
-        if len(right) + len(wrong) == most:
+        if count == most:
             break
         name = case.sample.name
         note(f"{name}: {case.name}({describe_arguments(case.arguments)})")
         try:
-            right.append(check(case) or "")
+            check(case)
         except NotCheckedError as error:
             lacks = str(error)
+            continue
         except AssertionError as error:
             wrong.append(f"{name}: {error}")
         except RuntimeError as error:
@@ -135,14 +94,14 @@ def check_calls(
             if not text:
                 raise
             refused.append(f"{name}: {text}")
-    count = len(right) + len(wrong)
+            continue
+        count += 1
     if wrong:
         return Verdict.FAILED, "\n".join([f"{len(wrong)} of {count} calls are wrong:", *wrong])
-    if right:
-        parts = [f"{count} call{'s' if count > 1 else ''}", f"{len(refused)} refused", *right]
-        if not refused:
-            del parts[1]
-        return Verdict.PASSED, "\n".join([", ".join(filter(None, parts)), *refused])
+    if count:
+        text = f"{count} call{'s' if count > 1 else ''}"
+        text += f", {len(refused)} refused" if refused else ""
+        return Verdict.PASSED, "\n".join([text, *refused])
     if refused:
         text = f"{op.name} refuses each of {len(refused)} calls:"
         return Verdict.FAILED, "\n".join([text, *refused])

@@ -1,7 +1,7 @@
 // The CPU kernels of norm_rope and norm_rope_backward, and their registration.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The part of the graph engine's session that torchair uses.
+// The part of the graph engine's session that torchair uses, and the engine behind it.
 //
 // The session is declared here because the torch_npu wheel's ge/ge_api.h is older than the torchair
 // inside the same wheel. Only mangled names and argument layouts have to match.
@@ -38,7 +38,7 @@ struct CUSTOM_PYPTO_SIM_PUBLIC CompiledGraphSummary {
   Status GetOutputShapes(std::vector<Shape>& shapes) const;
   Status GetOutputDtypes(std::vector<DataType>& dtypes) const;
 
-  bool is_static;
+  bool is_static = false;
   std::vector<Shape> shapes;
   std::vector<DataType> dtypes;
 };
@@ -66,15 +66,36 @@ CUSTOM_PYPTO_SIM_PUBLIC Status GEInitialize(const Options& options);
 CUSTOM_PYPTO_SIM_PUBLIC Status GEFinalize();
 CUSTOM_PYPTO_SIM_PUBLIC AscendString GEGetWarningMsgV2();
 
-// The serialised form of a graph.
-const std::string& bytes_of(const Graph& graph);
-
 }  // namespace ge
+
+namespace custom_pypto_simulator {
+
+// An input or output of a graph, as in graph_engine.py.
+struct Border {
+  void* data = nullptr;
+  size_t bytes = 0;
+  int32_t dtype = 0;   // an aclDataType
+  int32_t format = 2;  // of the storage, an aclFormat
+  size_t rank = 0;
+  int64_t sizes[16] = {};  // of the storage
+};
+
+// The names and kinds of an op's inputs, outputs and attributes.
+struct Definition {
+  using Names = std::vector<std::pair<ge::AscendString, ge::AscendString>>;
+  Names* lists[3];
+};
+
+// The engine, in graph_calls.py. Each returns -1, with the recent error set, when it fails.
+struct Engine {
+  int (*add)(uint64_t graph, const void* bytes, size_t size, ge::CompiledGraphSummary* summary);
+  int (*run)(uint64_t graph, Border* inputs, size_t input_count, Border* outputs,
+             size_t output_count);
+  void (*remove)(uint64_t graph);
+  int (*parameters)(const char* type, Definition* definition);
+};
+
+}  // namespace custom_pypto_simulator
 
 // The last error of the graph engine, for GEGetErrorMsg.
 const char* custom_pypto_sim_engine_error();
-
-// A function of libopapi.so, which is loaded later than this library; null before.
-void* custom_pypto_sim_opapi_symbol(const char* name);
-#define CUSTOM_PYPTO_SIM_OF_OPAPI(function) \
-  reinterpret_cast<decltype(&(function))>(custom_pypto_sim_opapi_symbol(#function))

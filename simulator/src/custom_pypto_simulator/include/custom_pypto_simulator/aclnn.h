@@ -13,14 +13,12 @@
 
 #include <c10/core/InferenceMode.h>
 
-#include <array>
 #include <memory>
 #include <tuple>
 #include <utility>
 
 #include "custom_pypto_simulator/abi.h"
 #include "custom_pypto_simulator/argument.h"
-#include "custom_pypto_simulator/boxed.h"
 #include "custom_pypto_simulator/call.h"
 #include "custom_pypto_simulator/objects.h"
 #include "custom_pypto_simulator/runtime.h"
@@ -38,13 +36,9 @@ inline Workspace& workspace() {
   return current;
 }
 
-template <class Body>
-struct Kernel;
-
-// The parts that depend only on the types of a body's parameters.
-template <class... Args>
-struct Kernel<void (*)(Args...)> {
-  static constexpr std::array<ParameterKind, sizeof...(Args)> kinds{Argument<Args>::kind...};
+// The parts that depend only on the types of a body and of its parameters.
+template <class Body, class... Args>
+struct Kernel {
   using Stored = std::tuple<typename Argument<Args>::Stored...>;
   using Plan = uint64_t (*)(Stored&);
 
@@ -54,9 +48,8 @@ struct Kernel<void (*)(Args...)> {
     return apply(Planned(), stored);
   }
 
-  static int prepare(const char* name, void (*body)(Args...), Plan planned,
-                     typename Argument<Args>::C... args, uint64_t* workspace_size,
-                     aclOpExecutor** executor) {
+  static int prepare(const char* name, Body body, Plan planned, typename Argument<Args>::C... args,
+                     uint64_t* workspace_size, aclOpExecutor** executor) {
     // First: with other headers, every object passed here may have another layout.
     const int code = custom_pypto_sim_check_abi(CUSTOM_PYPTO_SIM_ABI, name);
     if (code != 0) return code;
@@ -74,23 +67,10 @@ struct Kernel<void (*)(Args...)> {
     }
   }
 
-  static int prepare_boxed(const char* name, void (*body)(Args...), Plan planned,
-                           const Value* values, uint64_t* workspace_size,
-                           aclOpExecutor** executor) {
-    // Braces, as above.
-    const std::tuple<typename Argument<Args>::C...> args{
-        unbox<typename Argument<Args>::C>(values)...};
-    return std::apply(
-        [&](auto... each) {
-          return prepare(name, body, planned, each..., workspace_size, executor);
-        },
-        args);
-  }
-
  private:
   class Prepared final : public PreparedOp {
    public:
-    Prepared(void (*body)(Args...), Stored stored) : body_(body), stored_(std::move(stored)) {}
+    Prepared(Body body, Stored stored) : body_(body), stored_(std::move(stored)) {}
 
     Stored& stored() { return stored_; }
 
@@ -112,7 +92,7 @@ struct Kernel<void (*)(Args...)> {
     }
 
    private:
-    void (*body_)(Args...);
+    Body body_;
     Stored stored_;
   };
 
@@ -124,59 +104,66 @@ struct Kernel<void (*)(Args...)> {
   }
 };
 
-// Phase 1 of one op. `Definition` has its name(), body and plan().
-template <class Definition, class Body = decltype(&Definition::body)>
+// Phase 1 of one op. `Definition` has its name(), pointer() to the body, and plan().
+template <class Definition, class Signature = typename Definition::Signature>
 struct Phase1;
 
 template <class Definition, class... Args>
-struct Phase1<Definition, void (*)(Args...)> {
-  using Kernel = custom_pypto_simulator::Kernel<void (*)(Args...)>;
+struct Phase1<Definition, void(Args...)> {
+  using Kernel = custom_pypto_simulator::Kernel<decltype(Definition::pointer()), Args...>;
 
   static int call(typename Argument<Args>::C... args, uint64_t* workspace_size,
                   aclOpExecutor** executor) {
-    return Kernel::prepare(Definition::name(), &Definition::body, Definition::plan(), args...,
-                           workspace_size, executor);
+    return Kernel::prepare(Definition::name(), Definition::pointer(),
+                           Definition::template plan<Kernel>(), args..., workspace_size, executor);
   }
+};
 
-  static int call_boxed(const Value* values, uint64_t* workspace_size, aclOpExecutor** executor) {
-    return Kernel::prepare_boxed(Definition::name(), &Definition::body, Definition::plan(), values,
-                                 workspace_size, executor);
-  }
+// A library of simulated kernels exports one for each op, as custom_pypto_sim_op_<aclnn name>: its
+// ABI, and its parameters as they stand in the source, "at::Tensor self, at::Tensor& out". The
+// graph engine reads it: graph_kernels.py.
+struct Op {
+  const char* abi;
+  const char* parameters;
 };
 
 }  // namespace custom_pypto_simulator
 
 // The C symbol of phase 1 is an ifunc: its parameter types follow from the body's, and C++ cannot
 // define a function with a computed type.
-#define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, plan_function, ...)                         \
-  namespace {                                                                                 \
-  struct aclnn_name##_kernel {                                                                \
-    static constexpr const char* name() { return #aclnn_name; }                               \
-    static void body(__VA_ARGS__);                                                            \
-    using Kernel = ::custom_pypto_simulator::Kernel<void (*)(__VA_ARGS__)>;                   \
-    static Kernel::Plan plan() { return plan_function; }                                      \
-  };                                                                                          \
-  using aclnn_name##_phase1 = ::custom_pypto_simulator::Phase1<aclnn_name##_kernel>;          \
-  }                                                                                           \
+#define CUSTOM_PYPTO_SIM_ACLNN_PHASES(aclnn_name, definition)                                 \
   extern "C" __attribute__((used, visibility("hidden"))) void (*aclnn_name##_resolve())() {   \
-    return reinterpret_cast<void (*)()>(&aclnn_name##_phase1::call);                          \
+    return reinterpret_cast<void (*)()>(&::custom_pypto_simulator::Phase1<definition>::call); \
   }                                                                                           \
   extern "C" __attribute__((visibility("default"), ifunc(#aclnn_name "_resolve"))) void       \
   aclnn_name##GetWorkspaceSize();                                                             \
   CUSTOM_PYPTO_SIM_EXPORT int aclnn_name(void* workspace, uint64_t workspace_size,            \
                                          aclOpExecutor* executor, aclrtStream stream) {       \
     return custom_pypto_sim_launch(#aclnn_name, workspace, workspace_size, executor, stream); \
-  }                                                                                           \
-  extern "C" __attribute__((visibility("default"), used))                                     \
-  const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {                     \
-      CUSTOM_PYPTO_SIM_ABI,                                                                   \
-      #aclnn_name,                                                                            \
-      #__VA_ARGS__,                                                                           \
-      aclnn_name##_kernel::Kernel::kinds.data(),                                              \
-      aclnn_name##_kernel::Kernel::kinds.size(),                                              \
-      &aclnn_name##_phase1::call_boxed,                                                       \
-      &aclnn_name};                                                                           \
+  }
+
+// A kernel without the record by which the graph engine finds it.
+#define CUSTOM_PYPTO_SIM_ACLNN_KERNEL(aclnn_name, planned, ...)  \
+  namespace {                                                    \
+  struct aclnn_name##_kernel {                                   \
+    using Signature = void(__VA_ARGS__);                         \
+    static constexpr const char* name() { return #aclnn_name; }  \
+    static void body(__VA_ARGS__);                               \
+    static Signature* pointer() { return &body; }                \
+    template <class Kernel>                                      \
+    static typename Kernel::Plan plan() {                        \
+      return planned;                                            \
+    }                                                            \
+  };                                                             \
+  }                                                              \
+  CUSTOM_PYPTO_SIM_ACLNN_PHASES(aclnn_name, aclnn_name##_kernel) \
   void aclnn_name##_kernel::body(__VA_ARGS__)
+
+#define CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, planned, ...)                                \
+  extern "C" __attribute__((visibility("default"), used))                                      \
+  const ::custom_pypto_simulator::Op custom_pypto_sim_op_##aclnn_name = {CUSTOM_PYPTO_SIM_ABI, \
+                                                                         #__VA_ARGS__};        \
+  CUSTOM_PYPTO_SIM_ACLNN_KERNEL(aclnn_name, planned, __VA_ARGS__)
 
 #define CUSTOM_PYPTO_SIM_ACLNN(aclnn_name, ...) \
   CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, nullptr, __VA_ARGS__)
@@ -193,4 +180,4 @@ struct Phase1<Definition, void (*)(Args...)> {
     }                                                            \
   };                                                             \
   }                                                              \
-  CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, &Kernel::plan<aclnn_name##_plan>, __VA_ARGS__)
+  CUSTOM_PYPTO_SIM_ACLNN_DEFINE(aclnn_name, &Kernel::template plan<aclnn_name##_plan>, __VA_ARGS__)

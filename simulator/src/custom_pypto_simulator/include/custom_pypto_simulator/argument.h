@@ -28,7 +28,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "custom_pypto_simulator/boxed.h"
 #include "custom_pypto_simulator/dtype.h"
 #include "custom_pypto_simulator/need.h"
 #include "custom_pypto_simulator/objects.h"
@@ -90,19 +89,6 @@ class DynamicOutput {
 template <class T, class = void>
 struct Argument;
 
-// The C argument in the next boxed one.
-template <class C>
-C unbox(const Value*& next) {
-  const Value& value = *next++;
-  if constexpr (std::is_pointer_v<C>) {
-    return static_cast<C>(value.pointer);
-  } else if constexpr (std::is_floating_point_v<C>) {
-    return static_cast<C>(value.real);
-  } else {
-    return static_cast<C>(value.integer);
-  }
-}
-
 template <class T>
 const T& required(const T* pointer) {
   need(pointer != nullptr, "a required argument is null");
@@ -110,17 +96,10 @@ const T& required(const T* pointer) {
   return *pointer;
 }
 
-// A parameter of a kernel that cannot be a node of a graph.
-constexpr ParameterKind kOfEagerCallsOnly{Role::attribute,
-                                          "a type that the graph engine has no attribute for"};
-
 template <class T>
 struct Argument<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
   using C = T;
   using Stored = T;
-  static constexpr ParameterKind kind{Role::attribute, std::is_same_v<T, bool>       ? "VT_BOOL"
-                                                       : std::is_floating_point_v<T> ? "VT_FLOAT"
-                                                                                     : "VT_INT"};
   static Stored store(C value, WatchedArguments&) { return value; }
   static T load(Stored& stored) { return stored; }
 };
@@ -128,7 +107,6 @@ struct Argument<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
 struct Raw {
   using C = const aclTensor*;
   using Stored = aclTensor;
-  static constexpr ParameterKind kind{Role::input};
   static Stored store(C tensor, WatchedArguments& watched) {
     watched.tensors.push_back(&required(tensor));
     return *tensor;
@@ -171,14 +149,12 @@ class Output {
 
 template <>
 struct Argument<at::Tensor&> : Strided {
-  static constexpr ParameterKind kind{Role::output};
   static Output load(Stored& stored) { return Output(stored); }
 };
 
 template <>
 struct Argument<DynamicOutput> : Strided {
   using Stored = aclTensor*;
-  static constexpr ParameterKind kind = kOfEagerCallsOnly;
   static Stored store(C tensor, WatchedArguments& watched) {
     Strided::store(tensor, watched);
     return const_cast<aclTensor*>(tensor);
@@ -190,7 +166,6 @@ template <class Element>
 struct TensorList {
   using C = const aclTensorList*;
   using Stored = std::vector<aclTensor>;
-  static constexpr ParameterKind kind{Role::dynamic_input};
   static Stored store(C list, WatchedArguments& watched) {
     Stored stored;
     for (const aclTensor* tensor : required(list).values) {
@@ -218,7 +193,6 @@ template <>
 struct Argument<at::Scalar> {
   using C = const aclScalar*;
   using Stored = at::Scalar;
-  static constexpr ParameterKind kind = kOfEagerCallsOnly;
   static Stored store(C scalar, WatchedArguments& watched) {
     aclScalar copy = required(scalar);
     watched.others.push_back([scalar] { return scalar->alive; });
@@ -240,23 +214,16 @@ struct Array {
 };
 
 template <>
-struct Argument<std::vector<int64_t>> : Array<aclIntArray, int64_t> {
-  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_INT"};
-};
+struct Argument<std::vector<int64_t>> : Array<aclIntArray, int64_t> {};
 template <>
-struct Argument<std::vector<float>> : Array<aclFloatArray, float> {
-  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_FLOAT"};
-};
+struct Argument<std::vector<float>> : Array<aclFloatArray, float> {};
 template <>
-struct Argument<std::vector<bool>> : Array<aclBoolArray, bool> {
-  static constexpr ParameterKind kind{Role::attribute, "VT_LIST_BOOL"};
-};
+struct Argument<std::vector<bool>> : Array<aclBoolArray, bool> {};
 
 template <>
 struct Argument<std::string> {
   using C = const char*;
   using Stored = std::string;
-  static constexpr ParameterKind kind{Role::attribute, "VT_STRING"};
   static Stored store(C text, WatchedArguments& watched) {
     need(text != nullptr, "a required string is null");
     watched.others.push_back([text, before = std::string(text)] { return before == text; });
@@ -269,7 +236,6 @@ template <>
 struct Argument<at::ScalarType> {
   using C = aclDataType;
   using Stored = at::ScalarType;
-  static constexpr ParameterKind kind{Role::attribute, "VT_DATA_TYPE"};
   static Stored store(C dtype, WatchedArguments&) { return scalar_type(dtype); }
   static at::ScalarType load(Stored& stored) { return stored; }
 };
@@ -280,9 +246,6 @@ struct Argument<std::optional<T>> {
                 "only what the C signature passes by pointer can be absent");
   using C = typename Argument<T>::C;
   using Stored = std::optional<typename Argument<T>::Stored>;
-  static constexpr ParameterKind kind = Argument<T>::kind.role == Role::input
-                                            ? ParameterKind{Role::optional_input}
-                                            : Argument<T>::kind;
   static Stored store(C value, WatchedArguments& watched) {
     if (value == nullptr) return std::nullopt;
     return Argument<T>::store(value, watched);

@@ -41,10 +41,7 @@ int custom_pypto_sim_enqueue(aclrtStream stream, const char* name, int (*run)(vo
 // Whether [data, data + bytes) lies in one live allocation of the calling thread's device.
 bool custom_pypto_sim_on_device(const void* data, size_t bytes);
 
-// Whether there is a cache of executors: CUSTOM_PYPTO_SIM_EXECUTOR_CACHE.
-bool custom_pypto_sim_has_executor_cache();
-
-// Sleeps for the delay of `name`: CUSTOM_PYPTO_SIM_DELAY or custom_pypto_sim_set_delay.
+// Sleeps for the delay of `name`: custom_pypto_sim_set_delay.
 void custom_pypto_sim_delay(const char* name);
 
 // The counter of live objects of one kind, which the caller updates. It is never freed.

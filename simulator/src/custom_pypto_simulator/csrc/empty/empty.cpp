@@ -1,1 +1,0 @@
-// The source of libraries that are linked against and never called.

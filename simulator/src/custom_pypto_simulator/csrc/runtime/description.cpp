@@ -1,0 +1,97 @@
+// The description of the simulated machine: by default an Atlas A2 with CANN 8.5.
+#include <cstddef>
+#include <string>
+
+#include "custom_pypto_simulator/runtime.h"
+#include "device.h"
+#include "error.h"
+#include "setting.h"
+
+namespace sim = custom_pypto_simulator;
+
+namespace {
+
+constexpr int64_t kL2Bytes = 192 << 20;
+
+// The n-th part of a dotted version, "" when there are fewer.
+std::string part(const std::string& version, int n) {
+  size_t begin = 0;
+  for (; n > 0 && begin != std::string::npos; --n) begin = version.find_first_of(".-", begin + 1);
+  if (begin == std::string::npos) return "";
+  if (begin != 0) ++begin;
+  return version.substr(begin, version.find_first_of(".-", begin) - begin);
+}
+
+aclError give(int64_t given, int64_t* value) {
+  *value = given;
+  return ACL_SUCCESS;
+}
+
+template <size_t size>
+void put(const std::string& value, char (&text)[size]) {
+  text[value.copy(text, size - 1)] = '\0';
+}
+
+}  // namespace
+
+const char* aclrtGetSocName() { return sim::settings().soc.c_str(); }
+
+aclError aclGetDeviceCapability(uint32_t, aclDeviceInfo info, int64_t* value) {
+  switch (info) {
+    case ACL_DEVICE_INFO_AI_CORE_NUM:
+      return give(sim::kCubeCores, value);
+    case ACL_DEVICE_INFO_VECTOR_CORE_NUM:
+      return give(sim::kVectorCores, value);
+    case ACL_DEVICE_INFO_L2_SIZE:
+      return give(kL2Bytes, value);
+    default:
+      return sim::fail(ACL_ERROR_INVALID_PARAM, "aclGetDeviceCapability: no information ", info);
+  }
+}
+
+aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
+  switch (attribute) {
+    case ACL_DEV_ATTR_AICORE_CORE_NUM:
+    case ACL_DEV_ATTR_CUBE_CORE_NUM:
+      return give(sim::kCubeCores, value);
+    case ACL_DEV_ATTR_VECTOR_CORE_NUM:
+      return give(sim::kVectorCores, value);
+    case ACL_DEV_ATTR_TOTAL_GLOBAL_MEM_SIZE:
+      return give(static_cast<int64_t>(sim::settings().memory), value);
+    case ACL_DEV_ATTR_L2_CACHE_SIZE:
+      return give(kL2Bytes, value);
+    default:
+      return sim::fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute ",
+                       attribute, " is not emulated");
+  }
+}
+
+aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* number) {
+  static const aclCannAttr available[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16};
+  *list = available;
+  *number = 2;
+  return ACL_SUCCESS;
+}
+
+aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
+  *value = attribute == ACL_CANN_ATTR_JIT_COMPILE ? 0 : 1;
+  return ACL_SUCCESS;
+}
+
+aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
+  const std::string cann = sim::cann();
+  *version = {};
+  put(cann, version->version);
+  put(part(cann, 0), version->majorVersion);
+  put(part(cann, 1), version->minorVersion);
+  put(part(cann, 2), version->releaseVersion);
+  put(part(cann, 3), version->patchVersion);
+  return ACL_SUCCESS;
+}
+
+aclError aclsysGetVersionStr(char*, char* version) {
+  char (&text)[ACL_PKG_VERSION_MAX_SIZE] =
+      *reinterpret_cast<char (*)[ACL_PKG_VERSION_MAX_SIZE]>(version);
+  put(sim::cann(), text);
+  return ACL_SUCCESS;
+}

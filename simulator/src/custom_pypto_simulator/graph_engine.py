@@ -1,0 +1,221 @@
+"""The graph engine: computes graphs of torchair node by node, for libge_runner.so.
+
+Nodes run in an adverse order: those that no output needs do not run, and of those that may run
+next, the one made last comes first. So a converter that relies on the order in which it made nodes
+fails. The values between nodes live until the end of a run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import heapq
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torchair._ge_concrete_graph.ge_ir_pb2 import ModelDef
+from torchair.ge._ge_graph import ge_type_to_torch_type
+
+from . import graph_kernels, graph_operators
+from .graph_memory import allocate, from_tiles, on_device, torch_type, type_of, view
+
+_OF_GRAPHS = ("Data", "Const", "NetOutput")
+_FRACTAL_NZ = 29
+_SIZES = re.compile(r"torch\.Size\(\[(.*?)\]")
+
+
+class Border(ctypes.Structure):
+    """An input or output of a graph, as in engine.h."""
+
+    data: int | None
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("dtype", ctypes.c_int32),
+        ("format", ctypes.c_int32),
+        ("rank", ctypes.c_size_t),
+        ("sizes", ctypes.c_int64 * 16),
+    )
+
+    @property
+    def shape(self) -> list[int]:
+        """The shape of the storage."""
+        return list(self.sizes[: self.rank])
+
+    @property
+    def tensor(self) -> Tensor:
+        """The memory."""
+        return view(self.data or 0, self.shape, ge_type_to_torch_type(self.dtype))
+
+    @property
+    def argument(self) -> Tensor:
+        """The memory as nodes see it: the engine brings a matrix in FRACTAL_NZ to plain order."""
+        is_plain = self.format != _FRACTAL_NZ
+        return self.tensor if is_plain else on_device(from_tiles(self.tensor))
+
+    def write(self, result: Tensor, dtype: int) -> None:
+        """Puts a result here; where there is no memory yet, allocates it for the caller."""
+        size = result.nbytes
+        if self.data is None:
+            self.bytes = max(size, 1)
+            self.data = allocate(self.bytes)
+        elif self.bytes < size:
+            # GE, too, compares with the size that torchair passes, not with the shape.
+            outdated = (
+                ": torchair gives the size of the tensor that an earlier call had at this address."
+                " Keep that tensor, or compile the function again"
+            )
+            raise ValueError(
+                f"an output needs {size} bytes, {self.bytes} were given"
+                f"{outdated if self.tensor.nbytes >= size else ''}"
+            )
+        self.dtype, self.rank = dtype, result.dim()
+        self.sizes[: self.rank] = result.shape
+        ctypes.memmove(self.data, result.data_ptr(), size)
+
+
+class Graph:
+    """A serialised graph of torchair."""
+
+    def __init__(self, serialised: bytes) -> None:
+        """Raises ValueError when an operator is not emulated.
+
+        As GE, before anything runs: what fails on a stream reaches Python as a number.
+        """
+        # Further graphs belong to control flow.
+        self._nodes = ModelDef.FromString(serialised).graph[0].op
+        self._arguments = [node for node in self._nodes if node.type == "Data"]
+        self._order = _schedule(self._nodes)
+        self._kernels = {}
+        for node in self._nodes:
+            if node.type not in _OF_GRAPHS:
+                self._kernels[node.type] = _kernel(node.type)
+        outputs = next(node for node in self._nodes if node.type == "NetOutput")
+        self.outputs = [(type_of(each.dtype), each.shape.dim) for each in outputs.input_desc]
+        self.is_static = not any(
+            size < 0
+            for node in self._arguments
+            for description in node.output_desc
+            for size in description.shape.dim
+        )
+
+    @torch.inference_mode()
+    def run(self, inputs: Sequence[Border], outputs: Sequence[Border]) -> None:
+        """Computes the outputs. Raises ValueError, or what a kernel raises."""
+        values: dict[str, Tensor] = {}
+        symbols: dict[str, int] = {}
+        # Arguments first, used or not: the sizes of other nodes may be computed from theirs.
+        for node in self._arguments:
+            value = values[f"{node.name}:0"] = inputs[node.attr["index"].i].argument
+            _bind(node.output_desc[0], value, symbols)
+        for node in self._order:
+            given = [values[name] if name else None for name in node.input if not _is_control(name)]
+            if node.type == "NetOutput":
+                _finish(node, given, outputs)
+                continue
+            for index, result in enumerate(self._compute(node, given, symbols)):
+                values[f"{node.name}:{index}"] = result
+
+    def _compute(
+        self, node: Any, inputs: Sequence[Tensor | None], symbols: dict[str, int]
+    ) -> Sequence[Tensor]:
+        if node.type == "Const":
+            return [_constant(node.attr["value"].t)]
+        kernel = self._kernels[node.type]
+        if kernel is not None:
+            shapes = [_shape(each, symbols) for each in node.output_desc]
+            return graph_kernels.run(kernel, node, inputs, shapes)
+        attributes = {name: _value(node.attr[name]) for name in node.attr if name[:1] != "_"}
+        return [*map(on_device, graph_operators.run(node.type, inputs, attributes))]
+
+
+def _kernel(type_: str) -> graph_kernels.Kernel | None:
+    """The simulated kernel of an operator, None for an operator of the engine."""
+    kernel = graph_kernels.find(type_)
+    if kernel is None and type_ not in graph_operators.OPERATORS:
+        raise ValueError(
+            f"the graph engine's operator '{type_}' is not emulated, and no simulated kernel"
+            f" aclnn{type_} was found. Add it to custom_pypto_simulator/graph_operators.py, or to a"
+            " library of simulated kernels that ASCEND_CUSTOM_OPP_PATH names"
+        )
+    return kernel
+
+
+def _is_control(name: str) -> bool:
+    """Whether an input of a node is a control edge."""
+    return name.endswith(":-1")
+
+
+def _schedule(nodes: Sequence[Any]) -> list[Any]:
+    """The nodes that the outputs depend on, but the arguments, in the order in which they run."""
+    index = {node.name: number for number, node in enumerate(nodes)}
+    needs = [[index[name.rpartition(":")[0]] for name in node.input if name] for node in nodes]
+    wanted: set[int] = set()
+    waiting = [number for number, node in enumerate(nodes) if node.type == "NetOutput"]
+    while waiting:
+        number = waiting.pop()
+        if number not in wanted:
+            wanted.add(number)
+            waiting += needs[number]
+    wanted -= {number for number, node in enumerate(nodes) if node.type == "Data"}
+    missing = {number: {*needs[number]} & wanted for number in wanted}
+    ready = [-number for number in wanted if not missing[number]]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        done = -heapq.heappop(ready)
+        order.append(nodes[done])
+        for number, left in missing.items():
+            if done in left:
+                left.remove(done)
+                if not left:
+                    heapq.heappush(ready, -number)
+    return order
+
+
+def _bind(description: Any, value: Tensor, symbols: dict[str, int]) -> None:
+    """Gives the symbols that torchair notes for an argument the values that they have."""
+    meta = description.attr["_meta"].s.decode()
+    if noted := _SIZES.search(meta):
+        symbols.update(zip(noted[1].replace(" ", "").split(","), value.shape, strict=False))
+    elif value.numel() == 1 and not value.is_floating_point():
+        symbols[meta.rpartition("(")[2].partition(")")[0]] = int(value)
+
+
+def _shape(description: Any, symbols: dict[str, int]) -> Sequence[int]:
+    """The sizes of an output, which torchair notes as expressions of symbols."""
+    noted = _SIZES.search(description.attr["_meta"].s.decode())
+    if noted is None:  # of an output written in place, which has its input's shape
+        return list(description.shape.dim)
+    try:
+        sizes: Sequence[int] = eval(f"[{noted[1]}]", {"__builtins__": {}}, symbols)
+    except (NameError, SyntaxError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(
+            f"sizes '{noted[1]}' cannot be computed from the inputs: {error}"
+        ) from None
+    return sizes
+
+
+def _constant(value: Any) -> Tensor:
+    dtype, shape = torch_type(value.desc.dtype), list(value.desc.shape.dim)
+    if not value.data:
+        return torch.empty(shape, dtype=dtype)
+    return torch.frombuffer(bytearray(value.data), dtype=dtype).view(shape)
+
+
+def _value(attribute: Any) -> Any:
+    """An attribute of an operator of the engine."""
+    field = attribute.WhichOneof("value")
+    value = getattr(attribute, field)
+    return list(value.i) or list(value.dt) if field == "list" else value
+
+
+def _finish(node: Any, results: Sequence[Tensor | None], outputs: Sequence[Border]) -> None:
+    if len(results) != len(outputs):
+        raise ValueError(f"the graph has {len(results)} outputs, room is for {len(outputs)}")
+    for result, description, output in zip(results, node.input_desc, outputs, strict=True):
+        assert result is not None
+        dtype = torch_type(description.dtype)
+        output.write(result.to(dtype).contiguous(), type_of(description.dtype))
