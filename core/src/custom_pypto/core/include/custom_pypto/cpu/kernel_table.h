@@ -1,0 +1,71 @@
+// CUSTOM_PYPTO_KERNELS, CUSTOM_PYPTO_INT8_KERNELS: kernels that are compiled once per instruction
+// set. Included by them and by their callers.
+//
+// The kernels' header, included by both, declares a table of functions:
+//   namespace my_op {
+//   struct Kernels { void (*scale)(const float* in, float* out, int64_t count, float factor); };
+//   CUSTOM_PYPTO_KERNELS(Kernels, kernels)
+//   }
+// Their source, named in tool.custom-pypto.isa of pyproject.toml, uses the vectors of the
+// instruction set that it is compiled for, and defines the table:
+//   namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA { namespace { void scale(...) { ... } } }
+//   constexpr my_op::Kernels my_op::CUSTOM_PYPTO_OF_ISA(kernels) = {
+//       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
+// Every other source calls my_op::kernels().scale(in, out, count, factor).
+//
+// Kernels that multiply int8 numbers (int8_tile.h) are compiled for further instruction sets: name
+// their source in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
+//
+// Such a source includes nothing of the standard library, ATen or torch: the linker would merge
+// inline functions compiled there with those of other files, and older machines would crash. Its
+// functions are in an unnamed namespace for the same reason, and its table is constexpr, so that
+// nothing compiled for an instruction set runs before the choice.
+#pragma once
+
+#include <custom_pypto/cpu/isa.h>
+
+#define CUSTOM_PYPTO_PASTE_(a, b) a##_##b
+#define CUSTOM_PYPTO_PASTE(a, b) CUSTOM_PYPTO_PASTE_(a, b)
+#define CUSTOM_PYPTO_DECLARE_OF_ISA(isa, Table, name) extern const Table name##_##isa;
+#define CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(macro, ...) \
+  CUSTOM_PYPTO_FOR_EACH_ISA(macro, __VA_ARGS__) CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, __VA_ARGS__)
+
+#ifdef CUSTOM_PYPTO_CPU_ISA  // defined by custom_pypto_build
+
+#include <custom_pypto/cpu/vectors.h>
+
+#define CUSTOM_PYPTO_KERNELS(Table, name) \
+  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+
+// The name of the table of the instruction set that is being compiled for.
+#define CUSTOM_PYPTO_OF_ISA(name) CUSTOM_PYPTO_PASTE(name, CUSTOM_PYPTO_CPU_ISA)
+
+#else
+
+#include <custom_pypto/current_isa.h>
+
+#define CUSTOM_PYPTO_CASE_OF_ISA(isa, name) \
+  case ::custom_pypto::Isa::isa:            \
+    return name##_##isa;
+#define CUSTOM_PYPTO_TABLES(FOR_EACH, isa_of_process, Table, name) \
+  FOR_EACH(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)               \
+  inline const Table& name() {                                     \
+    switch (isa_of_process) {                                      \
+      FOR_EACH(CUSTOM_PYPTO_CASE_OF_ISA, name)                     \
+      default: /* of another processor: current_isa gives none */  \
+        return name##_portable;                                    \
+    }                                                              \
+  }
+
+// Declares `const Table& name()`: the table of the instruction set of this process. It throws
+// std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
+#define CUSTOM_PYPTO_KERNELS(Table, name)        \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA, \
+                      ::custom_pypto::ordinary_isa(::custom_pypto::current_isa()), Table, name)
+// The same for kernels whose source is named in int8-sources.
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8, ::custom_pypto::current_isa(), Table, name)
+
+#endif

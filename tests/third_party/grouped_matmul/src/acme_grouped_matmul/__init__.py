@@ -1,0 +1,3 @@
+"""torch.ops.custom_pypto.grouped_matmul: all is in ops.toml and the library."""
+
+from .ops import *
