@@ -237,8 +237,10 @@ def test_commands_survive_and_name_those_that_end_the_process(
     shown = environment.custom_pypto(*arguments, environment=variables).stdout
     assert "status        failed\n" in shown
     assert "ended with status 0 before it was done" in shown
-    named = environment.custom_pypto("doctor", "--time-limit", "8", check=False).stdout
-    assert all(f"CUSTOM_PYPTO_DISABLE={name}" in named for name in ENDING)
+    done = environment.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
+    probes = json.loads(done.stdout)["sections"]["plugins"]
+    problems = {probe["name"]: probe["remark"] for probe in probes if probe["level"] == "problem"}
+    assert all(how in problems[name] for name, (_, how) in ENDING.items())
 
 
 def test_the_log_says_which_plugin_ends_the_process(

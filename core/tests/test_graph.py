@@ -166,7 +166,7 @@ def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: S
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ('return {"furst": abs}', "custom_pypto_converters names 'furst', which is no op of"),
+        ('return {"furst": abs}', "custom_pypto_converters: 'furst' is not an op of"),
         ("raise SystemExit('no')", "custom_pypto_converters raised SystemExit: no"),
         ("import nothing_there", "custom_pypto_converters raised ModuleNotFoundError"),
     ],

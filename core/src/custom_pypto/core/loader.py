@@ -24,7 +24,6 @@ from custom_pypto.core.flop_formulas import FlopFormulas
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
 from custom_pypto.core.registrations import Registrations
-from custom_pypto.core.summary import MOST_WARNINGS, summarize
 from custom_pypto.core.version import __version__
 
 if TYPE_CHECKING:
@@ -185,15 +184,12 @@ class Loader:
     def _report(self, plugins: list[Plugin]) -> None:
         bad = [each for status in _WARNINGS for each in plugins if each.status is status]
         texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
-        if len(texts) > MOST_WARNINGS:
-            texts = [summarize(texts)]
         if texts and self._settings.strict:
-            raise PluginError(
+            heading = (
                 f"{environment.STRICT} is set, and {len(bad)} of the installed plugins cannot be"
-                f" loaded:\n" + "\n".join(texts)
             )
-        # A summary is of the worst category, whose plugins come first.
-        for plugin, text in zip(bad, texts, strict=False):
+            raise PluginError(shorten("\n".join([f"{heading} loaded:", *texts])))
+        for plugin, text in zip(bad, texts, strict=True):
             warn(text, _WARNINGS[plugin.status])
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from custom_pypto.core.memory_overlap import Overlap, overlap_of
 from custom_pypto.core.symbols import decide_statically
-from custom_pypto.core.tensor_memory import byte_runs
+from custom_pypto.core.tensor_memory import Overlap, byte_runs, overlap_of
 
 
 class MutatedArguments:

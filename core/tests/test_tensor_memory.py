@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from random import Random
 
-from custom_pypto.core.memory_overlap import ByteRuns, Overlap, overlap_of
+from custom_pypto.core.tensor_memory import ByteRuns, Overlap, overlap_of
 
 Layout = tuple[list[int], list[int], int]
 """Sizes, strides, bytes of an element."""
