@@ -80,7 +80,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def fake(given: dict[str, Any], op: OpContract = EVERYTHING) -> Any:
-    made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))
+    made = fake_kernel(LazyContract(manifest.make_op(op.data)))
     return outcome(lambda: made(**given))
 
 
@@ -281,7 +281,7 @@ outputs.y = { like = "x" }
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
         x = torch.empty(rows, columns).t()
-        made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))(x)
+        made = fake_kernel(LazyContract(manifest.make_op(op.data)))(x)
     assert made.dim() == 2
 
 
@@ -332,7 +332,7 @@ def expect_edges(given: Mapping[str, Any], expected: object) -> None:
     """Check that the kernel of edges and its fake end in the same way."""
 
     def faked() -> Any:
-        fake_kernel(LazyContract(manifest.make_op(EDGES.schema.text, EDGES.data)))(**given)
+        fake_kernel(LazyContract(manifest.make_op(EDGES.data)))(**given)
         return ()
 
     def called() -> Any:

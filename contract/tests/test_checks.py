@@ -57,7 +57,7 @@ def test_newer_contract_version_is_refused_with_advice() -> None:
         core_abi=abi.CORE_ABI,
         torch_target="2.10",
         platform="any",
-        ops=(manifest.make_op("add_custom() -> ()"),),
+        ops=(manifest.make_op({"schema": "add_custom() -> ()"}),),
         requires_ops=(),
         library=None,
     ).to_json()

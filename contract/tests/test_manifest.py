@@ -210,19 +210,19 @@ def test_a_folder_in_place_of_the_file_is_an_error(tmp_path: Path) -> None:
 
 def test_the_op_of_a_schema_is_named_as_the_schema_says() -> None:
     schema = "foo.out(int[] a=[1, 2],\n    str s='(') -> (Tensor, int)"
-    assert manifest.make_op(schema) == ManifestOp("foo.out", schema)
+    assert manifest.make_op({"schema": schema}) == ManifestOp("foo.out", schema)
 
 
 def test_what_is_no_schema_is_refused() -> None:
     with pytest.raises(ManifestError, match=r"must have the form .*; leave the namespace out$"):
-        manifest.make_op("custom_pypto::foo() -> ()")
+        manifest.make_op({"schema": "custom_pypto::foo() -> ()"})
 
 
 @pytest.mark.parametrize(
     ("npu", "path"), [(5, "npu"), ({}, "npu.graph"), ({"graph": None}, "npu.graph")]
 )
 def test_npu_of_a_contract_says_which_graph_operators_there_are(npu: Any, path: str) -> None:
-    op = manifest.make_op("foo() -> ()", {**EMPTY_CONTRACT, "npu": npu})
+    op = manifest.make_op({"schema": "foo() -> ()", "npu": npu})
     text = manifest.Manifest(
         "p", "d", "1", (1, 0), "2.10", manifest.ANY_PLATFORM, (op,), (), None
     ).to_json()
