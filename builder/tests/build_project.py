@@ -152,6 +152,11 @@ class Wheel:
         return self.files["custom_pypto_tiny/lib/libcustom_pypto_tiny.so"]
 
 
+def found_first(folder: Path) -> dict[str, str]:
+    """The variable with which Python finds modules in `folder` before others."""
+    return {"PYTHONPATH": os.pathsep.join([str(folder), environment()["PYTHONPATH"]])}
+
+
 def environment(changes: Mapping[str, str] | None = None) -> dict[str, str]:
     """This process's environment without what steers a compiler or checks, with `changes`."""
     steering = ("CC", "CXX", "CPPFLAGS", "CXXFLAGS", "LDFLAGS", "MAX_JOBS", "PYTHONWARNINGS")

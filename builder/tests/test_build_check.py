@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 from build_project import (
-    PACKAGES,
     PLUGIN_CPP,
     SOURCES,
     BuildFailedError,
     Project,
     Wheel,
     environment,
+    found_first,
     tiny_project,
 )
 from custom_pypto_contract.variables import BUILD_CHECK
@@ -48,14 +48,6 @@ def refusal(project: Project, hook: str = "build_wheel") -> str:
     return str(caught.value)
 
 
-def with_initializer(project: Project, statement: str) -> None:
-    project.write(
-        "csrc/initializer.cpp",
-        "#include <cstdlib>\n#include <stdexcept>\n"
-        f"static int run() {{ {statement}; return 1; }}\nint initialized = run();\n",
-    )
-
-
 @pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
 def test_a_registration_that_fails(project: Project, hook: str) -> None:
     failing = PLUGIN_CPP.replace(
@@ -84,11 +76,7 @@ def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> N
     toml = project.root / "ops.toml"
     text = toml.read_text(encoding="utf-8")
     toml.write_text(text.replace("[tiny]\n", "[tiny]\ndefinition = 'torch.sofmax(self, 0)'\n"))
-    assert (
-        "the plugin 'tiny' is refused: tiny: its definition in ops.toml names torch.sofmax, which"
-        in (error := refusal(project))
-    )
-    assert "; did you mean 'softmax'?" in error
+    assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in refusal(project)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +90,11 @@ def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> N
 def test_a_static_initializer_that_ends_the_process(
     project: Project, statement: str, message: str
 ) -> None:
-    with_initializer(project, statement)
+    project.write(
+        "csrc/initializer.cpp",
+        "#include <cstdlib>\n#include <stdexcept>\n"
+        f"static int run() {{ {statement}; return 1; }}\nint initialized = run();\n",
+    )
     assert f"error: the plugin 'tiny' is refused: it {message}" in refusal(project)
 
 
@@ -118,9 +110,7 @@ def test_torch_that_cannot_be_imported_leaves_it_unchecked(
         "        if name == 'torch._C': raise ImportError('no libtorch')\n"
         "sys.meta_path.insert(0, Refuse())\n"
     )
-    packages = filter(None, [str(PACKAGES), os.environ.get("PYTHONPATH")])
-    path = os.pathsep.join([str(broken), *packages])
-    project.wheel({**CHECKED, "PYTHONPATH": path})
+    project.wheel({**CHECKED, **found_first(broken)})
     assert "not imported to check it: torch cannot be imported: no libtorch" in project.output
 
 
@@ -182,19 +172,10 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
 ) -> None:
     command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
     done = subprocess.run(
-        [*command, wheel.path],
-        cwd=real.root,
-        env=environment(),
-        capture_output=True,
-        check=False,
+        [*command, wheel.path], cwd=real.root, env=environment(), capture_output=True, check=False
     )
-    sections = json.loads(done.stdout)["sections"]
-    problems = {
-        each["name"]
-        for probes in sections.values()
-        for each in probes
-        if each["level"] == "problem"
-    }
+    probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
+    problems = {each["name"] for each in probes if each["level"] == "problem"}
     # It has no dependencies, and an op without a kernel.
     assert problems == {"requires", "tiny.b"}
 
@@ -241,19 +222,15 @@ def with_header(project: Project, package: str, arguments: str) -> Path:
 DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
 
 
-def test_a_launch_that_its_own_package_declares_otherwise(real: Project) -> None:
+def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     real.configure(SOURCES + 'opp = "opp"\n')
+    with_header(real, "opp/vendors/tiny", DECLARED)
+    real.wheel(CHECKED)
     header = with_header(real, "opp/vendors/tiny", DECLARED.replace("int64_t k", "double k"))
     difference = "argument 2, `a.k`, is passed as int64_t; the header has `double k`"
     error = refusal(real)
     assert "is refused: aclnnTiny is launched with other arguments than its header" in error
     assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
-
-
-def test_a_launch_as_its_own_package_declares_it_is_built(real: Project) -> None:
-    real.configure(SOURCES + 'opp = "opp"\n')
-    with_header(real, "opp/vendors/tiny", DECLARED)
-    real.wheel(CHECKED)
 
 
 def test_a_launch_that_a_package_of_this_machine_declares_otherwise(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -87,6 +88,11 @@ def test_building_again_replaces_the_library_without_writing_into_it(project: Pr
         loaded.seek(0)
         assert loaded.read() == before
     assert library.read_bytes() != before
+
+
+def test_a_project_without_python_can_be_editable(project: Project) -> None:
+    shutil.rmtree(project.root / "src")
+    assert (package(install(project)) / manifest.FILE_NAME).is_file()
 
 
 def test_a_package_beside_pyproject_is_found(tmp_path: Path) -> None:

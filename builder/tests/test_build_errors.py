@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from build_project import (
     SOURCES,
     BuildFailedError,
     Project,
-    environment,
+    found_first,
     tiny_project,
 )
 from custom_pypto_build.compiler import core_include
@@ -87,8 +86,7 @@ def without_ninja(project: Project) -> dict[str, str]:
         "import sysconfig\nsysconfig.get_path = lambda *_, get=sysconfig.get_path, **__:"
         " '/nowhere' if _ == ('scripts',) else get(*_, **__)\n",
     )
-    path = os.pathsep.join([str(module.parent), environment()["PYTHONPATH"]])
-    return {"PATH": path_with(project.root, "g++"), "PYTHONPATH": path}
+    return {"PATH": path_with(project.root, "g++"), **found_first(module.parent)}
 
 
 def variable(name: str, value: str) -> Change:
@@ -234,14 +232,10 @@ def with_headers_of_abi_1_2(project: Project) -> Project:
 
 def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2: Project) -> None:
     assert (
-        failure(with_headers_of_abi_1_2)
-        .strip()
-        .endswith(
-            "error: the headers of custom-pypto-core have the core ABI 1.2, but this"
-            " custom-pypto-build knows 1.0; install the versions of both that belong together: pip"
-            " install --upgrade custom-pypto-build custom-pypto-core"
-        )
-    )
+        "error: the headers of custom-pypto-core have the core ABI 1.2, but this"
+        " custom-pypto-build knows 1.0; install the versions of both that belong together: pip"
+        " install --upgrade custom-pypto-build custom-pypto-core"
+    ) in failure(with_headers_of_abi_1_2)
 
 
 def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
@@ -252,8 +246,7 @@ def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
         "newer/sitecustomize.py",
         "from custom_pypto_contract import abi\nabi.CORE_ABI = (1, 3)\n",
     )
-    path = os.pathsep.join([str(newer.parent), environment()["PYTHONPATH"]])
-    wheel = with_headers_of_abi_1_2.wheel({"PYTHONPATH": path})
+    wheel = with_headers_of_abi_1_2.wheel(found_first(newer.parent))
     assert wheel.manifest["core_abi"] == [1, 2]
 
 
@@ -266,8 +259,8 @@ def test_setuptools_that_is_too_old(project: Project, tmp_path: Path) -> None:
     metadata = tmp_path / "old" / "setuptools-65.5.0.dist-info" / "METADATA"
     metadata.parent.mkdir(parents=True)
     metadata.write_text("Metadata-Version: 2.1\nName: setuptools\nVersion: 65.5.0\n")
-    path = os.pathsep.join([str(tmp_path / "old"), environment()["PYTHONPATH"]])
-    message = failure(project, PYTHONPATH=path)
+    env = found_first(tmp_path / "old")
+    message = failure(project, **env)
     assert message.startswith("error: building a plugin needs setuptools>=77; install it, or build")
-    requires = project.hook("get_requires_for_build_wheel", env={"PYTHONPATH": path})
+    requires = project.hook("get_requires_for_build_wheel", env=env)
     assert requires == ["setuptools>=77"]

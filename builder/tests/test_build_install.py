@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -78,12 +78,6 @@ def core(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def ours(wheels: Path) -> Iterable[Path]:
-    """The wheels of contract and builder."""
-    return wheels.iterdir()
-
-
-@pytest.fixture
 def pip(scratch: Scratch, wheels: Path) -> Pip:
     """pip on the scratch environment; it finds wheels of contract and builder, as on an index."""
     return partial(run_pip, "--python", scratch.python, PIP_FIND_LINKS=str(wheels))
@@ -148,9 +142,9 @@ def test_an_isolated_build_finds_a_core_that_is_editable(
 
 
 def test_where_core_is_not_installed_the_error_says_what_to_do(
-    scratch: Scratch, pip: Pip, ours: Iterable[Path], plugin: Project
+    scratch: Scratch, pip: Pip, wheels: Path, plugin: Project
 ) -> None:
-    pip(*INTO, *ours)
+    pip(*INTO, *wheels.iterdir())
     with pytest.raises(PipFailedError) as caught:
         pip(*INTO, plugin.root)
     error = " ".join(str(caught.value).split())
@@ -159,9 +153,9 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
 
 
 def test_ninja_is_required_where_it_is_needed_and_torch_never(
-    scratch: Scratch, pip: Pip, ours: Iterable[Path], plugin: Project
+    scratch: Scratch, pip: Pip, wheels: Path, plugin: Project
 ) -> None:
-    pip(*INTO, *ours)
+    pip(*INTO, *wheels.iterdir())
     code = (
         f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
         " custom_pypto_build as b; print(json.dumps(b.get_requires_for_build_wheel()))"
@@ -172,9 +166,9 @@ def test_ninja_is_required_where_it_is_needed_and_torch_never(
 
 
 def test_an_editable_install_is_removed_with_pip(
-    scratch: Scratch, pip: Pip, ours: Iterable[Path], core: Path, plugin: Project
+    scratch: Scratch, pip: Pip, wheels: Path, core: Path, plugin: Project
 ) -> None:
-    pip(*INTO, *ours, core)
+    pip(*INTO, *wheels.iterdir(), core)
     pip(*INTO, "--editable", plugin.root)
     assert str(plugin.root / "src") in scratch.run("-c", FIND).stdout
     pip("uninstall", "--yes", "custom-pypto-tiny")

@@ -8,13 +8,12 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_contract import abi, manifest, platforms
+from custom_pypto_contract import abi, platforms
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
@@ -227,21 +226,6 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     project.write("tests/__init__.py", "")
     files = project.wheel().files
     assert {name for name in files if ".dist-info/" not in name} == PACKAGE
-
-
-def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path / "project")
-    shutil.rmtree(project.root / "src")
-    dist = tmp_path / "dist"
-    with zipfile.ZipFile(dist / project.hook("build_editable", dist)) as archive:
-        archive.extractall(tmp_path / "site")
-    code = (
-        "import site, sys; site.addsitedir(sys.argv[1]);"
-        "import custom_pypto_tiny as m; print(m.__path__[0])"
-    )
-    command = [sys.executable, "-c", code, str(tmp_path / "site")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert (Path(done.stdout.strip()) / manifest.FILE_NAME).is_file()
 
 
 def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(

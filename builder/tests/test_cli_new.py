@@ -60,9 +60,13 @@ def test_dashes_and_underscores_stand_where_they_belong(name):
 
 
 @pytest.mark.parametrize("option", ["--python", "--npu"])
-def test_a_plugin_has_at_most_seven_files(option):
+def test_a_plugin_has_at_most_seven_files_and_nothing_is_overwritten(option, capsys):
     assert main(["new", "acme-rms", option]) == 0
     assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 7
+    capsys.readouterr()
+    assert refused(capsys, "acme-rms", option) == (
+        "acme-rms exists, and nothing is overwritten; choose another NAME\n"
+    )
 
 
 def test_a_plugin_of_this_project_and_its_op_have_no_prefix():
@@ -104,13 +108,6 @@ def test_what_cannot_be_written_is_an_error_that_says_why(arguments, message, ca
 
 def test_a_name_that_no_folder_can_have_is_an_error(capsys):
     assert refused(capsys, "a" * 300).endswith("a: File name too long\n")
-
-
-def test_nothing_is_overwritten(capsys):
-    Path("acme-rms").mkdir()
-    assert refused(capsys, "acme-rms") == (
-        "acme-rms exists, and nothing is overwritten; choose another NAME\n"
-    )
 
 
 @pytest.mark.parametrize(

@@ -281,10 +281,7 @@ EDGE_CASES: dict[str, tuple[dict[str, Any], str | None]] = {
     "mask": ({"x": torch.ones(3, 2), "mask": torch.ones(8)}, None),
     "odd mask": ({"x": torch.ones(3, 2), "mask": torch.ones(7)}, "'mask' must have a multiple of 8, got 7"),
     "size of a dim of no mask": ({"x": torch.ones(3, 2), "other": torch.ones(5)}, None),
-    "size of a dim of the mask": (
-        {"x": torch.ones(3, 2), "mask": torch.ones(8), "other": torch.ones(5)},
-        "'other' must have size 16 in dimension 0 (S*2), got 5 in [5]",
-    ),
+    "size of a dim of the mask": ({"x": torch.ones(3, 2), "mask": torch.ones(8), "other": torch.ones(5)}, "'other' must have size 16 in dimension 0 (S*2), got 5 in [5]"),
     "rule of another variant": ({"x": torch.ones(2), "layout": "B", "flag": True}, None),
     "rule of this variant": ({"x": torch.ones(4, 2)}, "'x' must have a multiple of 3 rows, got 4"),
     "variant without a shape": ({"x": torch.ones(1, 1, 1), "layout": "C"}, None),
@@ -354,18 +351,9 @@ REFUSED = {
     "group of other dims": (f"{TWO}tensors.x.shape = 'A'", f"{NO_STRUCT}'the dim B' is int64_t in [one], missing in [two]", "; make two groups of it"),
     "group of a variadic dim": (f"{TWO}tensors.x.shape = '*A B'", f"{NO_STRUCT}'the dim A' is int64_t in [one], custom_pypto::Span", "; make two groups of it"),
     "two ops": ('[foo_bar]\nschema = "foo_bar() -> ()"\n["foo.bar"]\nschema = "foo.bar() -> ()"', "[foo_bar] and [foo.bar] would both be ops::foo_bar", "otherwise"),
-    "two arguments": (
-        '[one]\nschema = "one(Tensor new, Tensor new_) -> ()"',
-        "[one] the argument 'new' and [one] the argument 'new_' would both be ops::one::Arguments::new_", "otherwise",
-    ),
-    "two dims": (
-        f"{ONE}tensors.x.shape = 'double double_'",
-        "[one] the dim 'double' and [one] the dim 'double_' would both be ops::one::Sizes::double_", "otherwise",
-    ),
-    "two results": (
-        '[one]\nschema = "one(Tensor x) -> (str result1, str)"',
-        "[one] result 0 ('result1') and [one] result 1 ('result1') would both be ops::one::Outputs::result1", "otherwise",
-    ),
+    "two arguments": ('[one]\nschema = "one(Tensor new, Tensor new_) -> ()"', "[one] the argument 'new' and [one] the argument 'new_' would both be ops::one::Arguments::new_", "otherwise"),
+    "two dims": (f"{ONE}tensors.x.shape = 'double double_'", "[one] the dim 'double' and [one] the dim 'double_' would both be ops::one::Sizes::double_", "otherwise"),
+    "two results": ('[one]\nschema = "one(Tensor x) -> (str result1, str)"', "[one] result 0 ('result1') and [one] result 1 ('result1') would both be ops::one::Outputs::result1", "otherwise"),
     "function with the name of its struct": (
         '[fast_supports]\nschema = "fast_supports(Tensor x) -> ()"\nnpu.supports.fast = "x.ndim > 1"',
         "[fast_supports] and [fast_supports] npu.supports.fast would both be ops::fast_supports::fast_supports", "otherwise",

@@ -68,22 +68,25 @@ def test_signatures_are_those_of_the_schema(execute: Any) -> None:
     )
 
 
-def test_op_with_the_name_of_a_constant_is_refused() -> None:
-    file = ops_file.read_document({"constants": {"OP": 1}, "OP": {"schema": "OP() -> ()"}})
-    with pytest.raises(BuildError, match="the constant and the op would both be 'OP'"):
-        ops_module.module_text("mine", file)
+CONSTANT = {"constants": {"OP": 1}, "OP": {"schema": "OP() -> ()"}}
+WRONG_ORDER = "ops.toml: an op cannot be a function of Python, "
 
 
-def test_two_ops_of_one_name_are_refused() -> None:
-    message = "the ops 'a.b' and 'a_b' would both be the function 'a_b'; rename one"
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (ops_file.read_document(CONSTANT), "the constant and the op would both be 'OP'"),
+        (
+            read("a.b() -> ()", "a_b() -> ()"),
+            "the ops 'a.b' and 'a_b' would both be the function 'a_b'; rename one",
+        ),
+        (read("f(int a=1, int[] b) -> ()"), WRONG_ORDER),
+        (read("f(Tensor __debug__) -> ()"), WRONG_ORDER),
+    ],
+)
+def test_what_python_cannot_write_is_refused(file: OpsFile, message: str, tmp_path: Path) -> None:
     with pytest.raises(BuildError, match=message):
-        ops_module.module_text("mine", read("a.b() -> ()", "a_b() -> ()"))
-
-
-@pytest.mark.parametrize("schema", ["f(int a=1, int[] b) -> ()", "f(Tensor __debug__) -> ()"])
-def test_a_schema_that_python_cannot_write_is_refused(schema: str, tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"ops.toml: an op cannot be a function of Python, .*"):
-        ops_module.write("mine", read(schema), tmp_path)
+        ops_module.write("mine", file, tmp_path)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from custom_pypto_contract import aclnn_header, cpp_text
 from custom_pypto_contract.aclnn_header import Parameter
 
@@ -36,30 +37,25 @@ def test_a_generated_header_has_the_parameters_in_their_order_with_their_line() 
     )
 
 
-def test_spaces_and_stars_are_written_in_one_way() -> None:
-    [found] = aclnn_header.parse(
-        "ACLNN_API aclnnStatus aclnnAGetWorkspaceSize (const  aclTensor* a, aclTensor  *\n b,"
-        " aclTensor*c, uint64_t* w, aclOpExecutor * *e);"
-    )
-    assert [each.type for each in found.parameters] == [
-        "const aclTensor *",
-        "aclTensor *",
-        "aclTensor *",
-        "uint64_t *",
-        "aclOpExecutor **",
-    ]
-
-
-def test_a_parameter_needs_no_name() -> None:
-    [found] = aclnn_header.parse(
-        "aclnnStatus aclnnAGetWorkspaceSize(const aclTensor *, int64_t, unsigned int,"
-        " uint64_t *, aclOpExecutor **);"
-    )
-    assert found.arguments == (
-        Parameter("const aclTensor *", ""),
-        Parameter("int64_t", ""),
-        Parameter("unsigned int", ""),
-    )
+@pytest.mark.parametrize(
+    ("declared", "parameters"),
+    [
+        (
+            " (const  aclTensor* a, aclTensor  *\n b, aclTensor*c, uint64_t* w, aclOpExecutor **e)",
+            [("const aclTensor *", "a"), ("aclTensor *", "b"), ("aclTensor *", "c")],
+        ),
+        (
+            "(const aclTensor *, int64_t, unsigned int, uint64_t *, aclOpExecutor **)",
+            [("const aclTensor *", ""), ("int64_t", ""), ("unsigned int", "")],
+        ),
+    ],
+)
+def test_spaces_and_stars_are_written_in_one_way_and_a_parameter_needs_no_name(
+    declared: str, parameters: list[tuple[str, str]]
+) -> None:
+    [found] = aclnn_header.parse(f"ACLNN_API aclnnStatus aclnnAGetWorkspaceSize{declared};")
+    assert found.arguments == tuple(Parameter(*each) for each in parameters)
+    assert [each.type for each in found.parameters[-2:]] == ["uint64_t *", "aclOpExecutor **"]
 
 
 def test_without_size_and_executor_at_the_end_there_are_no_arguments() -> None:

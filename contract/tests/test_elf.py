@@ -45,25 +45,14 @@ def library(contents: bytes) -> ElfLibrary:
     return elf.read(contents)
 
 
-def test_machine_is_as_in_a_wheels_tag(library: ElfLibrary) -> None:
+def test_what_a_library_says(library: ElfLibrary) -> None:
     assert library.machine == platform.machine()
-
-
-def test_folders_that_it_names(library: ElfLibrary) -> None:
     assert library.run_paths == ("/somewhere", "$ORIGIN")
-
-
-def test_exported_are_visible_definitions_alone(library: ElfLibrary) -> None:
+    # Visible definitions alone.
     marks = {"_init", "_fini", "_end", "_edata", "__bss_start"}
     assert set(library.exported) - marks == {"offered"}
-
-
-def test_unversioned_are_symbols_that_it_needs_of_anybody(library: ElfLibrary) -> None:
     # Not sqrt, which has a version of glibc, nor those that it may lack.
     assert library.unversioned == ("from_another_library",)
-
-
-def test_core_abi_is_that_of_the_note(library: ElfLibrary) -> None:
     assert library.core_abi == (3, 7)
 
 

@@ -54,10 +54,7 @@ WRONG = {
     "rule without argument": ("rules = [{ check = 'D > 1' }]", "rules[0].argument is missing"),
     "rule without message": ("rules = [{ argument = 'x', check = 'D != 2' }]", "write the error's words as 'message'"),
     "rule of nothing": ("rules = [{ argument = 'z', check = 'D > 1', message = 'a' }]", "there is no argument 'z'"),
-    "rule of an unknown dim": (
-        "rules = [{ argument = 'x', check = 'DD > 1', message = 'a' }]",
-        "'DD' is no argument, no dtype and no dim of a tensor; did you mean 'D'?",
-    ),
+    "rule of an unknown dim": ("rules = [{ argument = 'x', check = 'DD > 1', message = 'a' }]", "'DD' is no argument, no dtype and no dim of a tensor; did you mean 'D'?"),
     "message with an unknown dim": ("rules = [{ argument = 'x', check = 'D > 1', message = '{E}' }]", "'E' is no argument"),
     "no expression": ("rules = [{ argument = 'x', check = 'D >', message = 'a' }]", "'D >' is no expression"),
     "call in an expression": ("rules = [{ argument = 'x', check = 'len(x)', message = 'a' }]", "a contract has no Call"),
@@ -72,10 +69,7 @@ WRONG = {
     "None elsewhere": ("rules = [{ argument = 'y', check = 'y == None', message = 'a' }]", "write 'is None'"),
     "list elsewhere": ("rules = [{ argument = 'k', check = 'k == (1, 2)', message = 'a' }]", "'in' is followed by values"),
     "part of a shape": ("rules = [{ argument = 'x', check = 'x.shape[1:] == x.shape', message = 'a' }]", "a part of a shape is written x.shape[:-2]"),
-    "variants of any text": (
-        "tensors.y.shape.mode = { a = 'D', b = 'D D' }",
-        "scalars: 'mode' chooses a variant; write which values it can have: mode = \"in ('a', 'b')\"",
-    ),
+    "variants of any text": ("tensors.y.shape.mode = { a = 'D', b = 'D D' }", "scalars: 'mode' chooses a variant; write which values it can have: mode = \"in ('a', 'b')\""),
     "scalar that is none": ("scalars.x = '>= 1'", "scalars"),
     "tensor that is none": ("tensors.yy = {}", "the schema has no tensor 'yy'; did you mean 'y'?"),
     "dtype": ("tensors.y = { dtype = 'float23' }", "uint8 bool; did you mean 'float32'?"),
@@ -111,10 +105,7 @@ WRONG = {
     "graph of None": ("npu.graph = 'Op(x=x, k=None) -> y'", "'None' for 'k' is no attribute; write a number, or leave the parameter out"),
     "graph of a scalar": ("npu.graph = 'Op(x=x, k=scalar(1)) -> y'", "'1' for 'k' is no attribute; write a number"),
     "graph of a list of ints": ("npu.graph = 'Op(x=[k]) -> y'", "the list for 'x' is of tensors, or of numbers"),
-    "graph of an output": (
-        "npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }",
-        "'z' is no argument; outputs stand behind '->'",
-    ),
+    "graph of an output": ("npu.graph = 'Op(x=z) -> y'\noutputs.z = { like = 'x' }", "'z' is no argument; outputs stand behind '->'"),
     "required_when of a Tensor": ("tensors.x.required_when.flag = { true = 'a' }", "tensors.x.required_when: the schema has a Tensor, which is never None"),
     "allowed_when of a Tensor": ("tensors.x.allowed_when.flag = [true]", "tensors.x.allowed_when: the schema has a Tensor, which is never None"),
     "ndim of a fixed shape": ("tensors.y = { shape = 'D', ndim = [1] }", "tensors.y.ndim: only a shape that begins with *name has it"),
@@ -138,28 +129,16 @@ WRONG = {
     "launch of an expression": ("npu.launch = 'aclnnOp(k + 1)'", "cannot be passed"),
     "launch of a negated argument": ("npu.launch = 'aclnnOp(-k)'", "cannot be passed"),
     "supports of what may be None": ("npu.supports.fast = 'y.ndim > 1'", "npu.supports.fast: 'y.ndim > 1' uses 'y' where it may be None; test that first"),
-    "None that is tested too late": (
-        "rules = [{ argument = 'y', check = 'y.ndim > 1 or y is None', message = 'a' }]",
-        "uses 'y' where it may be None; test that first: 'y is None or ..'",
-    ),
-    "message of what is None": (
-        "rules = [{ argument = 'y', check = 'y is not None', message = 'got {y.shape}' }]",
-        "message: 'y.shape' uses 'y' where it may be None",
-    ),
+    "None that is tested too late": ("rules = [{ argument = 'y', check = 'y.ndim > 1 or y is None', message = 'a' }]", "uses 'y' where it may be None; test that first: 'y is None or ..'"),
+    "message of what is None": ("rules = [{ argument = 'y', check = 'y is not None', message = 'got {y.shape}' }]", "message: 'y.shape' uses 'y' where it may be None"),
     "number of more than 64 bits": ("rules = [{ argument = 'x', check = 'D < 9223372036854775808', message = 'a' }]", "does not fit into 64 bits"),
     "number that is infinite": ("scalars.k = '< 1e999'", "does not fit into 64 bits"),
     "variants of any number": ("tensors.y.shape.k = { 1 = 'D', 2 = 'D D' }", "write which values it can have: k = \"in (1, 2)\""),
     "variants of any number of dims": ("tensors.y.shape.\"x.ndim\" = { 1 = 'D' }", "write which it can have: tensors.x.ndim = [1]"),
-    "output without a variant": (
-        "outputs.z = { shape.flag = { true = 'D' }, dtype = '=x' }",
-        "outputs.z.shape: there is none for flag False",
-    ),
+    "output without a variant": ("outputs.z = { shape.flag = { true = 'D' }, dtype = '=x' }", "outputs.z.shape: there is none for flag False"),
     "escape sequence": ('summary = "a \\u001b[2J"', r"summary must have no control characters, got 'a \x1b[2J'"),
     "NUL": ('rules = [{ argument = "k", check = "k > 1", message = "a\\u0000b" }]', "rules[0].message must have no control"),
-    "launch without an output": (
-        "npu.launch = 'aclnnOp(x)'\noutputs.z = { like = 'x' }",
-        "npu.launch: 'aclnnOp(x)' does not pass the output 'z', so nothing would write it; pass it",
-    ),
+    "launch without an output": ("npu.launch = 'aclnnOp(x)'\noutputs.z = { like = 'x' }", "npu.launch: 'aclnnOp(x)' does not pass the output 'z', so nothing would write it; pass it"),
     "dim of an output that a call may leave out": (
         "tensors.y = { shape = 'N' }\noutputs.z = { shape = 'N', dtype = '=x' }",
         "outputs.z: its dim 'N' is one of 'y', which a call may leave out or give empty; use a dim of a tensor that",
@@ -241,10 +220,7 @@ def test_value_of_a_wrong_type_in_a_rule_is_an_error(tmp_path: Path, key: str) -
 WRONG_ELSEWHERE = {
     "template without shape": ("[templates.k]\ndtype = 'int8'\n[op]\nschema = 'op() -> ()'", "[templates.k.shape] is missing"),
     "template that is no table": ("templates.k = 3\n[op]\nschema = 'op() -> ()'", "[templates.k] must be a table, got 3"),
-    "supports of a group": (
-        "[groups.g]\ncheck_order = ''\nnpu.supports.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'",
-        "[groups.g.npu] has no key 'supports'",
-    ),
+    "supports of a group": ("[groups.g]\ncheck_order = ''\nnpu.supports.a = 'k > 1'\n[op]\nschema = 'op(int k) -> ()'\ninclude = 'g'", "[groups.g.npu] has no key 'supports'"),
     "graph of an optional int": (
         "[op]\nschema = 'op(Tensor x, int? k) -> Tensor'\nnpu.graph = 'Op(x=x, k=k) -> y'",
         "'k' is of type int?, and an operator takes tensors, and attributes of type int, float, bool, str or int[]",
@@ -255,28 +231,16 @@ WRONG_ELSEWHERE = {
     "nothing": ("", "ops.toml: there is no op in it; begin one with [my_op]"),
     "no TOML": ("[op", "ops.toml: "),
     "no schema": ("[op]", "ops.toml: [op]: schema is missing; every table but constants, templates or groups is an op"),
-    "another op's schema": (
-        '[op]\nschema = "other() -> ()"',
-        "ops.toml: [op]: schema: it is the schema of 'other'",
-    ),
+    "another op's schema": ('[op]\nschema = "other() -> ()"', "ops.toml: [op]: schema: it is the schema of 'other'"),
     "key of a template": ("[templates.k]\nshpae = 'A'\n[op]\nschema = 'op() -> ()'", "[templates.k] has no key 'shpae'; did you mean 'shape'?"),
     "key of a group": ("[groups.g]\nordre = 'x'\n[op]\nschema = 'op() -> ()'", "[groups.g] has no key 'ordre'"),
-    "group without check order": (
-        "[groups.g]\ntensors.x = {}\n[op]\nschema = 'op() -> ()'",
-        '[groups.g] needs the order in which its tensors are checked: check_order = "x"',
-    ),
+    "group without check order": ("[groups.g]\ntensors.x = {}\n[op]\nschema = 'op() -> ()'", '[groups.g] needs the order in which its tensors are checked: check_order = "x"'),
     "circular groups": (
         "[groups.a]\ncheck_order = ''\ninclude = 'b'\n[groups.b]\ncheck_order = ''\ninclude = 'a'\n[op]\nschema = 'op() -> ()'\ninclude = 'a'",
         "ops.toml: [op]: include: circular: a -> b -> a",
     ),
-    "output of an op without tensors": (
-        "[op]\nschema = 'op(int k) -> Tensor'\noutputs.z = { shape = 'k', dtype = 'int8' }",
-        "outputs.z: no argument is a Tensor that says its device",
-    ),
-    "output that is no tensor": (
-        "[op]\nschema = 'op(Tensor x) -> int'\noutputs.z = { like = 'x' }",
-        "outputs.z: the schema returns int here",
-    ),
+    "output of an op without tensors": ("[op]\nschema = 'op(int k) -> Tensor'\noutputs.z = { shape = 'k', dtype = 'int8' }", "outputs.z: no argument is a Tensor that says its device"),
+    "output that is no tensor": ("[op]\nschema = 'op(Tensor x) -> int'\noutputs.z = { like = 'x' }", "outputs.z: the schema returns int here"),
     "argument called infinity": ("[op]\nschema = 'op(float inf) -> ()'", "'inf' is infinity, and no argument's name"),
     "argument called as a dtype": ("[op]\nschema = 'op(int bool) -> ()'", "'bool' is a dtype"),
 }  # fmt: skip
