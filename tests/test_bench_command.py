@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto import core
-from custom_pypto_cli import child, main
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, process_memory, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
@@ -36,7 +36,7 @@ def run(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) -> s
 
 def fake_measure(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome | BaseException) -> None:
     """Have each sample that is measured end with one of `outcomes`."""
-    left, call = list(outcomes), child.call
+    left, call = list(outcomes), subprocess_call.call
 
     def one(function: Any, *given: Any, **options: Any) -> Outcome:
         if function.__name__ != "measure":
@@ -46,7 +46,7 @@ def fake_measure(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome | BaseExcep
             raise outcome
         return outcome
 
-    monkeypatch.setattr(child, "call", one)
+    monkeypatch.setattr(subprocess_call, "call", one)
 
 
 def measured(sample: str) -> Outcome:
@@ -99,7 +99,7 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
 def test_a_reference_that_takes_long_to_compile_is_left_out(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    call, compiles = child.call, []
+    call, compiles = subprocess_call.call, []
     slow = Outcome(failure="did not end within 60 s", timed_out=True)
 
     def one(function: Any, *given: Any, **options: Any) -> Outcome:
@@ -108,7 +108,7 @@ def test_a_reference_that_takes_long_to_compile_is_left_out(
         compiles.append(given[-1])
         return slow if given[-1] else measured("float32")
 
-    monkeypatch.setattr(child, "call", one)
+    monkeypatch.setattr(subprocess_call, "call", one)
     lines = run(capsys, "add_custom_backward", "--sample", "float").splitlines()
     assert len(lines) == 1 + len(compiles) - 1
     assert compiles == [True, False, *([False] * (len(compiles) - 2))]

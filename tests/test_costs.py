@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,76 +12,37 @@ import torch
 from custom_pypto import core
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from custom_pypto_sparse_attention import samples
 from torch.utils.flop_counter import FlopCounterMode
 
-# The sizes of DeepSeek-V3.2, for two sequences with two new tokens each and 64 blocks of keys.
-TOKENS, HIDDEN, RANK, HEADS, NOPE, LATENT, ROPE = 4, 7168, 1536, 128, 128, 512, 64
-INDEX_HEADS, INDEX_SIZE, BLOCKS, BLOCK_SIZE, TABLE = 64, 128, 64, 128, 40
-SELECTED = 2048
+# Two sequences with two new tokens each, tables of 40 blocks, and 64 blocks of keys in all.
+SIZES = replace(samples.DEEPSEEK_V32, lengths=(39 * 128, 23 * 128), tokens=2, integers=torch.int32)
+TOKENS, SELECTED = 4, 2048
 
 
 def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def ints(*shape: int) -> torch.Tensor:
-    return meta(*shape, dtype=torch.int32)
+def index_arguments(sizes: samples.Sizes) -> dict[str, Any]:
+    given = samples.fused_arguments(sizes)
+    return {
+        "query": meta(2, 2, sizes.index_heads, sizes.index_size),
+        "key": given["index_k_cache"],
+        "weights": meta(2, 2, sizes.index_heads),
+        "actual_seq_lengths_key": given["act_seqs"],
+        "block_table": given["block_table"],
+    }
 
 
-def paged(size: int) -> torch.Tensor:
-    return meta(BLOCKS, BLOCK_SIZE, 1, size)
-
-
-X = meta(2, 2, HIDDEN)
-ANGLES = {"sin": meta(2, 2, ROPE), "cos": meta(2, 2, ROPE), "cache_index": ints(2, 2)}
-MLA = {
-    "w_dq": meta(HIDDEN, RANK),
-    "w_uq_qr": meta(RANK, HEADS * (NOPE + ROPE)),
-    "w_uk": meta(HEADS, NOPE, LATENT),
-    "w_dkv_kr": meta(HIDDEN, LATENT + ROPE),
-    "gamma_cq": meta(RANK),
-    "gamma_ckv": meta(LATENT),
-    "kv_cache": paged(LATENT),
-    "kr_cache": paged(ROPE),
-}
-INDEXER = {
-    "w_idx_qb": meta(RANK, INDEX_HEADS * INDEX_SIZE),
-    "w_idx_k": meta(HIDDEN, INDEX_SIZE),
-    "w_idx_proj": meta(HIDDEN, INDEX_HEADS),
-    "in_gamma_k": meta(INDEX_SIZE),
-    "in_beta_k": meta(INDEX_SIZE),
-    "index_k_cache": paged(INDEX_SIZE),
-}
-CALLS: dict[str, dict[str, Any]] = {
-    "add_custom": {"self": meta(3, 5), "other": meta(3, 5)},
-    "add_custom_backward": {"self": meta(3, 5)},
-    "npu_mla_prolog": {"x": X, **MLA, **ANGLES},
-    "npu_indexer_prolog": {"x": X, "q_norm": meta(2, 2, RANK), **INDEXER, **ANGLES},
-    "npu_lightning_indexer_pto": {
-        "query": meta(2, 2, INDEX_HEADS, INDEX_SIZE),
-        "key": paged(INDEX_SIZE),
-        "weights": meta(2, 2, INDEX_HEADS),
-        "actual_seq_lengths_key": ints(2),
-        "block_table": ints(2, TABLE),
-    },
-    "npu_sparse_flash_attention": {
-        "query": meta(2, 2, HEADS, LATENT),
-        "query_rope": meta(2, 2, HEADS, ROPE),
-        "kv_cache": paged(LATENT),
-        "kr_cache": paged(ROPE),
-        "sparse_indices": ints(2, 2, 1, SELECTED),
-        "block_table": ints(2, TABLE),
-        "actual_seq_lengths_kv": ints(2),
-        "scale": 1.0,
-    },
-    "npu_sparse_attention_pto": {
-        "x": X,
-        **MLA,
-        **INDEXER,
-        **ANGLES,
-        "block_table": ints(2, TABLE),
-        "act_seqs": ints(2),
-    },
+CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
+    "add_custom": lambda _: {"self": meta(3, 5), "other": meta(3, 5)},
+    "add_custom_backward": lambda _: {"self": meta(3, 5)},
+    "npu_mla_prolog": samples.mla_arguments,
+    "npu_indexer_prolog": samples.indexer_arguments,
+    "npu_lightning_indexer_pto": index_arguments,
+    "npu_sparse_flash_attention": partial(samples.attention_arguments, count=SELECTED),
+    "npu_sparse_attention_pto": samples.fused_arguments,
 }
 OF_MLA = 7168 * 1536 + 1536 * 24576 + 128 * 128 * 512 + 7168 * 576
 OF_INDEXER = 1536 * 8192 + 7168 * 128 + 7168 * 64
@@ -118,8 +82,14 @@ BYTES = {
 
 
 @pytest.mark.parametrize("op", CALLS)
-def test_cost_is_what_was_counted_by_hand(op: str) -> None:
-    given = bind_arguments(contract(op), (), CALLS[op])
+def test_cost_is_what_was_counted_by_hand(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Weights of the model have shapes alone.
+    monkeypatch.setattr(samples.Data, "normal", lambda data, *shape, **_: meta(*shape))
+    call = {
+        n: each.to("meta") if isinstance(each, torch.Tensor) else each
+        for n, each in CALLS[op](SIZES).items()
+    }
+    given = bind_arguments(contract(op), (), call)
     assert count_flops(contract(op), given) == 2 * MULTIPLY_ADDS[op]
     assert count_bytes(contract(op), given) == BYTES[op]
 

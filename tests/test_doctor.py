@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,17 +23,6 @@ def module(with_two: Scratch) -> Iterator[Path]:
     text = file.read_text(encoding="utf-8")
     yield file
     file.write_text(text, encoding="utf-8")
-
-
-@pytest.fixture
-def leftover(with_two: Scratch) -> Iterator[Path]:
-    """The metadata of another version of the other one."""
-    (installed,) = with_two.site_packages.glob("custom_pypto_add_custom-*.dist-info")
-    folder = installed.with_name("custom_pypto_add_custom-0.0.1.dist-info")
-    folder.mkdir()
-    (folder / "METADATA").write_text("Name: custom-pypto-add-custom\nVersion: 0.0.1\n")
-    yield folder
-    shutil.rmtree(folder)
 
 
 def plugins(environment: Scratch) -> dict[str, dict[str, str]]:
@@ -74,16 +62,6 @@ def test_a_plugin_that_ends_the_process_is_found(
     remark = found["lightning_indexer"]["remark"]
     assert f"failed: loading it ended the process: {reason}" in remark
     assert "set CUSTOM_PYPTO_DISABLE=lightning_indexer, or pip uninstall" in remark
-
-
-def test_metadata_left_over_of_another_version_is_reported_with_what_to_delete(
-    with_two: Scratch, leftover: Path
-):
-    found = plugins(with_two)
-
-    assert found["add_custom"]["level"] == "ok"
-    assert found["left over"]["level"] == "note"
-    assert found["left over"]["advice"] == f"delete it: rm -r {leftover}"
 
 
 def test_a_blocked_plugin_is_no_problem(with_two: Scratch):

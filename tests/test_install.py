@@ -23,7 +23,10 @@ def ops(environment: Scratch) -> set[str]:
 
 def test_core_alone_has_no_op_and_says_how_to_get_one(environment: Scratch):
     assert ops(environment) == set()
-    assert "pip install custom-pypto-add-custom" in environment.custom_pypto("list").stdout
+    assert (
+        "`pip install --no-build-isolation ./plugins/<name>`"
+        in environment.custom_pypto("list").stdout
+    )
 
 
 def test_ops_come_and_go_with_their_wheels(environment: Scratch, wheel: Wheel):

@@ -172,12 +172,12 @@ def written(add_custom: Path, tmp_path: Path) -> Path:
     return tmp_path / "folder"
 
 
-def changed(wheel: Path, target: Path, part: bytes) -> Path:
-    """Return a copy of a wheel with other bytes in the files whose names end in `part`."""
+def changed(wheel: Path, target: Path) -> Path:
+    """Return a copy of a wheel whose library has a byte more."""
     with zipfile.ZipFile(wheel) as source, zipfile.ZipFile(target / wheel.name, "w") as copy:
         for name in source.namelist():
             content = source.read(name)
-            copy.writestr(name, content + b"\0" if name.encode().endswith(part) else content)
+            copy.writestr(name, content + b"\0" if name.endswith(".so") else content)
     return target / wheel.name
 
 
@@ -194,25 +194,37 @@ def test_a_folder_is_replaced_by_a_new_one(written: Path, add_custom: Path) -> N
     assert old_variants(written) == []
 
 
-def test_a_library_that_is_not_the_manifests_leaves_the_old_folder(
-    written: Path, add_custom: Path, tmp_path: Path
-) -> None:
-    wrong = changed(add_custom, tmp_path, b".so")
-    with pytest.raises(ValueError, match=f"^{wrong}: its library .* is not the one .*build the"):
-        write_folder(wrong, written)
-    assert len(old_variants(written)) == 2
-
-
-def test_a_damaged_wheel_leaves_the_old_folder(
-    written: Path, add_custom: Path, tmp_path: Path
-) -> None:
-    content = bytearray(add_custom.read_bytes())
-    with zipfile.ZipFile(add_custom) as archive:
+def damaged(wheel: Path, target: Path) -> Path:
+    """Return a copy of a wheel with one bit of its library turned."""
+    content = bytearray(wheel.read_bytes())
+    with zipfile.ZipFile(wheel) as archive:
         (library,) = (each for each in archive.infolist() if each.filename.endswith(".so"))
     content[library.header_offset + 1000] ^= 1
-    wrong = tmp_path / add_custom.name
-    wrong.write_bytes(content)
-    with pytest.raises(ValueError, match=f"^{wrong} is damaged: .*; build or download it again"):
+    (target / wheel.name).write_bytes(content)
+    return target / wheel.name
+
+
+@pytest.mark.parametrize(
+    ("spoil", "largest", "text"),
+    [
+        (changed, folder.LARGEST, r"its library .* is not the one .*build the"),
+        (damaged, folder.LARGEST, "is damaged: .*; build or download it again"),
+        (lambda wheel, _: wheel, 1000, r"has files of \d+ bytes, at most 1000 are unpacked"),
+    ],
+    ids=["another library", "damaged", "too large"],
+)
+def test_a_wheel_that_is_refused_leaves_the_old_folder(
+    written: Path,
+    add_custom: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Path, Path], Path],
+    largest: int,
+    text: str,
+) -> None:
+    wrong = spoil(add_custom, tmp_path)
+    monkeypatch.setattr(folder, "LARGEST", largest)
+    with pytest.raises(ValueError, match=f"^{wrong}:? {text}"):
         write_folder(wrong, written)
     assert len(old_variants(written)) == 2
 
@@ -231,15 +243,6 @@ def test_an_interrupted_run_leaves_the_old_folder(
 
     monkeypatch.setattr(folder, "_check_libraries", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        write_folder(add_custom, written)
-    assert len(old_variants(written)) == 2
-
-
-def test_a_wheel_that_is_too_large_is_not_unpacked(
-    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(folder, "LARGEST", 1000)
-    with pytest.raises(ValueError, match=r"has files of \d+ bytes, at most 1000 are unpacked"):
         write_folder(add_custom, written)
     assert len(old_variants(written)) == 2
 

@@ -13,8 +13,8 @@ import pytest
 import torch
 from custom_pypto import core
 from custom_pypto.core.recorded_call import encode
-from custom_pypto_cli import child, main
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_plugin import Reference
 from custom_pypto_testing.commands import replay
 from custom_pypto_testing.replayed_call import replay_calls
@@ -98,9 +98,9 @@ def test_a_call_that_crashes_does_not_stop_the_others(
         Outcome(failure="crashed with SIGSEGV", progress=[{**right, "call": 0}]),
         Outcome(value=[{**right, "call": 2}]),
     ]
-    call = child.call
+    call = subprocess_call.call
     monkeypatch.setattr(
-        child,
+        subprocess_call,
         "call",
         lambda function, *given, **options: (
             ends.pop(0) if function.__name__ == "replay" else call(function, *given, **options)
@@ -124,7 +124,7 @@ def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
     right["left_out"] = ""
     ended = Outcome(failure="crashed with SIGABRT", progress=[right])
     monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
-    monkeypatch.setattr(child, "call", lambda *given, **options: ended)
+    monkeypatch.setattr(subprocess_call, "call", lambda *given, **options: ended)
     assert main(["replay", str(file)]) == 1
     assert "0: add_custom(..): problem: crashed with SIGABRT" in capsys.readouterr().out
 

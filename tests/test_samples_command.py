@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from custom_pypto import core
 from custom_pypto.core.call_text import describe_argument
-from custom_pypto_cli import child, main
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_testing import drawn_samples
 from custom_pypto_testing.drawn_samples import DRAWS
 from custom_pypto_testing.sample_generator import DrawingError
@@ -32,7 +32,9 @@ def calls(capsys: pytest.CaptureFixture[str], *options: str) -> list[dict[str, A
 
 def without_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the command work in this process."""
-    monkeypatch.setattr(child, "call", lambda find, *given, **_: Outcome(value=find(*given)))
+    monkeypatch.setattr(
+        subprocess_call, "call", lambda find, *given, **_: Outcome(value=find(*given))
+    )
 
 
 def test_shows_the_samples_of_the_plugin_and_as_many_random_calls_as_the_suite_draws(

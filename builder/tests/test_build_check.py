@@ -15,6 +15,7 @@ from build_project import (
     SOURCES,
     BuildFailedError,
     Project,
+    Wheel,
     environment,
     tiny_project,
 )
@@ -133,25 +134,25 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return made
 
 
-def test_a_plugin_that_is_right_is_built(real: Project) -> None:
-    # A lock file allows what is installed, not what is being built.
-    wheel = real.wheel({**CHECKED, "CUSTOM_PYPTO_LOCKFILE": "/nowhere"})
+@pytest.fixture(scope="module")
+def wheel(real: Project) -> Wheel:
+    """Its wheel. A lock file allows what is installed, not what is being built."""
+    return real.wheel({**CHECKED, "CUSTOM_PYPTO_LOCKFILE": "/nowhere"})
+
+
+def test_a_plugin_that_is_right_is_built(real: Project, wheel: Wheel) -> None:
     assert "not imported" not in real.output
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
     assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
-
-
-def warnings(project: Project) -> list[str]:
-    project.wheel(CHECKED)
-    start = f"custom_pypto_build: warning: {project.root}/ops.toml: "
-    lines = project.output.splitlines()
-    return [line.removeprefix(start) for line in lines if line.startswith(start)]
-
-
-def test_an_op_without_a_kernel_is_warned_of(real: Project) -> None:
     [warning] = warnings(real)
     assert warning.startswith("the op 'tiny.b' has no kernel, so every call of it fails: ")
     assert '`plugin.def<ops::tiny_b>().impl<&kernel>("CPU")`' in warning
+
+
+def warnings(project: Project) -> list[str]:
+    start = f"custom_pypto_build: warning: {project.root}/ops.toml: "
+    lines = project.output.splitlines()
+    return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
 def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
@@ -168,6 +169,7 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
         "@hookimpl\n"
         "def custom_pypto_kernels(): return {'tiny': {'CPU': lambda x: x + 1}}\n",
     )
+    project.wheel(CHECKED)
     [warning] = warnings(project)
     assert warning == (
         "no kernel uses 'launch' of the op 'tiny': register it in C++ as"
@@ -175,10 +177,12 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real: Project) -> None:
+def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
+    real: Project, wheel: Wheel
+) -> None:
     command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
     done = subprocess.run(
-        [*command, real.wheel(CHECKED).path],
+        [*command, wheel.path],
         cwd=real.root,
         env=environment(),
         capture_output=True,
@@ -195,18 +199,14 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real: Projec
     assert problems == {"requires", "tiny.b"}
 
 
-def test_a_module_beside_the_package_can_be_imported(real: Project) -> None:
+def test_modules_beside_the_package_and_below_it_can_be_imported(real: Project) -> None:
     real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
-    real.write(MODULE, "from custom_pypto_tiny_more import NUMBER\n")
-    real.wheel(CHECKED)
-    assert "not imported" not in real.output
-
-
-def test_a_subpackage_with_the_name_of_the_opp_folder_is_imported(real: Project) -> None:
+    # A package with the name of the opp folder.
     real.configure(SOURCES + 'opp = "opp"\n')
     real.write("opp/vendors/config.ini", "load_priority=tiny\n")
     real.write("src/custom_pypto_tiny/npu/opp/__init__.py", "NUMBER = 3\n")
-    real.write(MODULE, "from custom_pypto_tiny.npu.opp import NUMBER\n")
+    imports = ("custom_pypto_tiny_more", "custom_pypto_tiny.npu.opp")
+    real.write(MODULE, "".join(f"from {each} import NUMBER\n" for each in imports))
     real.wheel(CHECKED)
     assert "not imported" not in real.output
 

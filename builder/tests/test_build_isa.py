@@ -21,7 +21,7 @@ ISAS = compiler.isa_flags(MACHINE)
 INT8_ISAS = compiler.isa_flags(MACHINE, int8=True)
 TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
 HEADER = """
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 namespace tiny {
 struct Kernels { const char* (*name)(); int (*lanes)(); };
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from custom_pypto_build import build_tools
-from custom_pypto_cli.probes.probe import Level, Probe
-from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_cli.doctor import DoctorContext
+from custom_pypto_cli.report import Check, Level
 
 
-def found() -> dict[str, Probe]:
-    return {probe.name: probe for probe in build_tools.probes(Trial())}
+def found() -> dict[str, Check]:
+    return {probe.name: probe for probe in build_tools.checks(DoctorContext())}
 
 
 def test_names_the_compiler_and_ninja():

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from custom_pypto.core import NpuKernelRecord, OpRecord, PluginRecord
-from custom_pypto_cli import child, main
+from custom_pypto_cli import main, subprocess_call
 from custom_pypto_contract import contract_data
 from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
@@ -79,12 +79,12 @@ MISSING_KERNEL = NpuKernelRecord(
 
 def _call_here(
     function: Callable[..., object], *arguments: object, **options: object
-) -> child.Outcome:
-    """Stand in for `child.call`: the core of the tests is in this process alone."""
+) -> subprocess_call.Outcome:
+    """Stand in for `subprocess_call.call`: the core of the tests is in this process alone."""
     try:
-        return child.Outcome(value=function(*arguments))
+        return subprocess_call.Outcome(value=function(*arguments))
     except Exception as error:
-        return child.Outcome(failure=f"{type(error).__name__}: {error}")
+        return subprocess_call.Outcome(failure=f"{type(error).__name__}: {error}")
 
 
 class CommandLine:
@@ -106,7 +106,7 @@ class CommandLine:
         }
         core = SimpleNamespace(**(defaults | members))
         self._monkeypatch.setitem(sys.modules, "custom_pypto.core", core)
-        self._monkeypatch.setattr(child, "call", _call_here)
+        self._monkeypatch.setattr(subprocess_call, "call", _call_here)
 
     def run(self, *arguments: str, status: int = 0) -> str:
         """Run a command that ends with `status`; return what it printed, error or not."""

@@ -115,11 +115,12 @@ def test_no_wheel_takes_the_name_of_a_command_of_core(bring, capsys):
 
 @pytest.mark.parametrize(("command", "wheel"), commands.WHEELS.items())
 def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, command, wheel):
-    monkeypatch.setattr(commands.entry_points, "find", lambda group: {})
+    monkeypatch.setattr(commands, "entry_points", lambda group: {})
     assert main([command, "--option", "name"]) == 2
-    error = f"custom-pypto {command}: not installed: pip install {wheel}\n"
-    assert capsys.readouterr().err == error
-    assert f"{command} not installed: pip install {wheel}" in " ".join(help_text(capsys).split())
+    install = f"pip install --no-build-isolation ./{commands.FOLDERS[wheel]}"
+    error = f"{wheel} is not installed: in a clone of the project, `{install}`"
+    assert capsys.readouterr().err == f"custom-pypto {command}: {error}\n"
+    assert f"{command} {error}" in " ".join(help_text(capsys).split())
 
 
 def test_no_command_shows_the_usage(capsys):

@@ -10,102 +10,83 @@ from pathlib import Path
 import pytest
 from custom_pypto_cli import main
 from custom_pypto_cli.commands import doctor
-from custom_pypto_cli.probes import machine
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli.doctor import machine
+from custom_pypto_cli.report import Check, show_report
+from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from plugin_factory import CORE_PACKAGES, link
 
 PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
 
-@pytest.fixture
-def sections(monkeypatch):
-    """Give a way to have the doctor look at nothing but the given probes."""
+OLD = Check("python", "3.8").with_problem("Python is old", "get a newer one")
+REMEDY = "install it " + "and everything that it needs " * 3
+MISSING = [Check(name, "-").with_note(f"{name} is missing", REMEDY) for name in "ab"]
+OTHER = Check("c", "-").with_note("c is missing", "look for it")
+HEALTHY = "\nHealthy: no problem was found.\n"
+PROBLEM = "\n1 problem found: see the lines with 'problem:'.\n"
+# A report, and what is printed.
+REPORTS = {
+    "healthy": (
+        {"machine": [Check("python", "3.11"), Check("processors", "2")]},
+        f"machine\n  python      3.11\n  processors  2\n{HEALTHY}",
+    ),
+    "problem": (
+        {"machine": [OLD]},
+        f"machine\n  python  3.8\n    problem: Python is old; get a newer one\n{PROBLEM}",
+    ),
+    "much to do, said once": (
+        {"kernels": MISSING, "tools": [MISSING[0], OTHER, OTHER]},
+        (
+            f"kernels\n  a  -\n    note: a is missing; {REMEDY}\n"
+            "  b  -\n    note: b is missing; see above what to do\n\n"
+            "tools\n  a  -\n    note: a is missing; see above what to do\n"
+            "  c  -\n    note: c is missing; look for it\n"
+            f"  c  -\n    note: c is missing; look for it\n{HEALTHY}"
+        ),
+    ),
+    "output of a program": (
+        {"torch": [Check("torch", "-").with_problem("it crashed\nits output:\nboom", "reinstall")]},
+        (
+            "torch\n  torch  -\n    problem: it crashed\n    its output:\n    boom\n    reinstall\n"
+            f"{PROBLEM}"
+        ),
+    ),
+}
 
-    def replace(**probes: list[Probe]) -> None:
-        monkeypatch.setattr(doctor, "_SECTIONS", dict.fromkeys(probes, "custom_pypto_cli.probes"))
-        monkeypatch.setattr(doctor.entry_points, "find", lambda group: {})
-        monkeypatch.setattr(doctor, "_section", lambda title, *_: probes[title])
 
-    return replace
+@pytest.mark.parametrize(("report", "text"), REPORTS.values(), ids=REPORTS)
+def test_a_report_says_what_to_do(capsys, report, text):
+    assert show_report(report, as_json=False) == ("problem:" in text)
+    assert capsys.readouterr().out == text
 
 
-def test_a_healthy_installation_has_status_0(sections, capsys):
-    sections(machine=[Probe("python", "3.11"), Probe("processors", "2")])
+@pytest.mark.parametrize(
+    ("installed", "end"),
+    [
+        (["a plugin"], "Healthy: no problem was found.\n"),
+        ([], f"No problem was found, but no op is installed: {HOW_TO_INSTALL_OPS}.\n"),
+    ],
+)
+def test_without_an_op_the_doctor_says_how_to_install_one(monkeypatch, capsys, installed, end):
+    monkeypatch.setattr(doctor, "_SECTIONS", {"machine": doctor._SECTIONS["machine"]})
+    monkeypatch.setattr(doctor, "entry_points", lambda group: {})
+    monkeypatch.setattr(doctor.discovery, "discover", lambda settings: installed)
     assert main(["doctor"]) == 0
-    assert capsys.readouterr().out == (
-        "machine\n  python      3.11\n  processors  2\n\nHealthy: no problem was found.\n"
-    )
+    assert capsys.readouterr().out.endswith(f"\n\n{end}")
 
 
-def test_a_problem_has_status_1_and_ends_in_what_to_do(sections, capsys):
-    sections(machine=[Probe("python", "3.8").with_problem("Python is old", "get a newer one")])
-    assert main(["doctor"]) == 1
-    assert capsys.readouterr().out == (
-        "machine\n"
-        "  python  3.8\n"
-        "    problem: Python is old; get a newer one\n"
-        "\n"
-        "1 problem found: see the lines with 'problem:'.\n"
-    )
-
-
-def test_a_note_is_no_problem(sections, capsys):
-    sections(tools=[Probe("ninja", "not found").with_note("no ninja", "pip install ninja")])
-    assert main(["doctor"]) == 0
-    assert "    note: no ninja; pip install ninja\n" in capsys.readouterr().out
-
-
-def test_much_to_do_is_said_once_though_several_need_it(sections, capsys):
-    remedy = "install it " + "and everything that it needs " * 3
-    missing = [Probe(name, "none").with_note(f"{name} is missing", remedy) for name in "ab"]
-    other = Probe("c", "none").with_note("c is missing", "look for it")
-    sections(kernels=missing, tools=[missing[0], other, other])
-    assert main(["doctor"]) == 0
-    notes = [line.strip() for line in capsys.readouterr().out.splitlines() if "note:" in line]
-    assert notes == [
-        f"note: a is missing; {remedy.strip()}",
-        "note: b is missing; see above what to do",
-        "note: a is missing; see above what to do",
-        "note: c is missing; look for it",
-        "note: c is missing; look for it",
-    ]
-
-
-def test_what_to_do_stands_on_its_own_line_after_the_output_of_a_program(sections, capsys):
-    sections(
-        torch=[Probe("torch", "-").with_problem("it crashed\nits output:\nboom", "reinstall it")]
-    )
-    assert main(["doctor"]) == 1
-    assert (
-        "    problem: it crashed\n    its output:\n    boom\n    reinstall it\n"
-        in capsys.readouterr().out
-    )
-
-
-def test_json_has_every_probe_as_a_value(sections, capsys):
-    sections(machine=[Probe("python", "3.8").with_problem("Python is old", "get a newer one")])
-    assert main(["doctor", "--json"]) == 1
-    assert json.loads(capsys.readouterr().out) == {
-        "healthy": False,
-        "sections": {
-            "machine": [
-                {
-                    "name": "python",
-                    "value": "3.8",
-                    "level": "problem",
-                    "remark": "Python is old",
-                    "advice": "get a newer one",
-                }
-            ]
-        },
-    }
+def test_json_has_every_check_as_a_value(capsys):
+    assert show_report({"machine": [OLD]}, as_json=True) == 1
+    [found] = json.loads(capsys.readouterr().out)["sections"]["machine"]
+    assert Check.from_json(found) == OLD
+    assert found["level"] == "problem"
 
 
 def test_a_section_that_raises_is_a_finding_and_the_others_go_on(monkeypatch, capsys):
     def raising(time_limit: float) -> None:
         raise ZeroDivisionError("surprise")
 
-    monkeypatch.setattr(machine, "probes", raising)
+    monkeypatch.setattr(machine, "checks", raising)
     wanted = {title: doctor._SECTIONS[title] for title in ("machine", "cann")}
     monkeypatch.setattr(doctor, "_SECTIONS", wanted)
     assert main(["doctor", "--json"]) == 1
@@ -115,8 +96,8 @@ def test_a_section_that_raises_is_a_finding_and_the_others_go_on(monkeypatch, ca
 
 
 GOOD = """
-from custom_pypto_cli.probes.probe import Probe
-def probes(trial): yield Probe("tuner", "2 devices").with_note("one is old", "get a newer one")
+from custom_pypto_cli.report import Check, show_report
+def checks(context): yield Check("tuner", "2 devices").with_note("one is old", "get a newer one")
 """
 
 
@@ -139,9 +120,9 @@ def test_a_wheel_may_add_a_section_that_runs_in_another_process(
     assert main(["doctor", "--json"]) in {0, 1}
     sections = json.loads(capsys.readouterr().out)["sections"]
     assert next(iter(sections)) == "machine"
-    [probe] = sections["fast paths"]
-    assert probe["value"] == value
-    assert probe["remark"].startswith(remark)
+    [check] = sections["fast paths"]
+    assert check["value"] == value
+    assert check["remark"].startswith(remark)
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "inf", "soon"])
@@ -162,7 +143,7 @@ def report_of(site: Path, *arguments: str) -> dict[str, dict[str, dict[str, str]
     assert done.stderr == ""
     assert done.returncode == 1
     sections = json.loads(done.stdout)["sections"]
-    return {title: {probe["name"]: probe for probe in probes} for title, probes in sections.items()}
+    return {title: {check["name"]: check for check in checks} for title, checks in sections.items()}
 
 
 @pytest.fixture
@@ -179,6 +160,7 @@ def test_works_without_any_package_but_core(site):
     assert report["machine"]["python"]["level"] == "ok"
     failed = report["plugins"]["import custom_pypto.core"]
     assert "no single plugin explains it: ImportError: custom_pypto.core needs" in failed["remark"]
+    assert "pip install --no-build-isolation ./plugins/" in report["plugins"]["plugins"]["advice"]
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,8 @@ def test_an_unknown_name_gives_near_ones(cli: CommandLine) -> None:
     assert cli.run("info", "ad_custom", status=2) == (
         "custom-pypto info: no installed op or plugin is called 'ad_custom';"
         " did you mean add_custom, add_custom_backward? `custom-pypto list` shows what is"
-        " installed; every op is installed as a wheel: `pip install custom-pypto-<name>`\n"
+        " installed; each op is a wheel of its own: in a clone of the project, `pip install"
+        " --no-build-isolation ./plugins/<name>`\n"
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cli_records import ADD, BROKEN, CommandLine
 from custom_pypto_cli import main
-from custom_pypto_cli.columns import align
+from custom_pypto_cli.terminal import align
 
 
 def test_shows_an_aligned_table_with_a_reason_below_what_is_not_loaded(cli: CommandLine) -> None:
@@ -57,7 +57,7 @@ def test_json_gives_the_records(cli: CommandLine) -> None:
 
 def test_without_a_plugin_it_says_how_to_install_one(cli: CommandLine) -> None:
     cli.use()
-    assert "pip install custom-pypto-add-custom" in cli.run("list")
+    assert "`pip install --no-build-isolation ./plugins/<name>`" in cli.run("list")
     assert json.loads(cli.run("list", "--json")) == {"plugins": []}
 
 
@@ -156,24 +156,15 @@ def test_op_that_no_device_can_run_is_reported(cli: CommandLine, command: list[s
     )
 
 
-def test_columns_start_at_the_same_place():
-    assert align([("a", "x"), ("long", "y")]) == ["a     x", "long  y"]
-
-
-def test_the_last_cell_of_a_row_does_not_widen_a_column():
-    assert align([("a", "b", "c"), ("a very long lone cell",)]) == [
-        "a  b  c",
-        "a very long lone cell",
-    ]
-
-
-def test_lines_do_not_end_in_blanks():
-    assert align([("name", ""), ("n", "value")]) == ["name", "n     value"]
-
-
-def test_no_rows_give_no_lines():
-    assert align([]) == []
-
-
-def test_a_cell_stays_on_its_line_and_in_its_column():
-    assert align([("a\nb", "x"), ("long", "y\x1b[2K")]) == ["a\\nb  x", "long  y\\x1b[2K"]
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([("a", "x"), ("long", "y")], ["a     x", "long  y"]),
+        ([("a", "b", "c"), ("a long lone cell",)], ["a  b  c", "a long lone cell"]),
+        ([("name", ""), ("n", "value")], ["name", "n     value"]),
+        ([("a\nb", "x"), ("long", "y\x1b[2K")], ["a\\nb  x", "long  y\\x1b[2K"]),
+        ([], []),
+    ],
+)
+def test_columns_are_aligned(rows, lines):
+    assert align(rows) == lines

@@ -72,6 +72,8 @@ def test_header_includes_what_it_names_of_torch_and_the_standard_library(header:
     assert needed - included == set()
     if re.search(r"\btorch::|\baoti_torch_|\bStableIValue\b|\bAtenTensorHandle\b", code):
         assert any(each.startswith("torch/") for each in all_included(header))
+    if "/npu/" not in header:
+        assert not any("/npu/" in each for each in all_included(header))
 
 
 # A name that is that of its header, or one of NAMES.

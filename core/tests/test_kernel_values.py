@@ -21,51 +21,71 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     yield from registered(tmp_path_factory, "types")
 
 
-def test_plain_values_reach_the_kernel() -> None:
-    shown = ops.headers_values(
-        torch.ones(2, 3), -(2**62), 7, 0.5, True, "é", dtype=torch.bfloat16, device="meta"
-    )
-    assert shown == f"float32[2, 3] {-(2**62)} 7 0.5 true é bfloat16 meta "
+TENSOR = torch.ones(2)
+DEVICES = [torch.device("cpu"), torch.device("meta")]
+# An op, its arguments, and what its kernel got.
+ARRIVED: dict[str, tuple[str, tuple[Any, ...], dict[str, Any], str]] = {
+    "values": (
+        "values",
+        (torch.ones(2, 3), -(2**62), 7, 0.5, True, "é"),
+        {"dtype": torch.bfloat16, "device": "meta"},
+        f"float32[2, 3] {-(2**62)} 7 0.5 true é bfloat16 meta ",
+    ),
+    "optionals": (
+        "optionals",
+        (TENSOR, 3, 0.5, False, "s", torch.int8, torch.device("cpu")),
+        {},
+        "float32[2] 3 0.5 false s int8 cpu ",
+    ),
+    "no optionals": ("optionals", (), {}, "None " * 7),
+    "lists": (
+        "lists",
+        (
+            *([TENSOR, TENSOR.int()], [1, 2], [0.5, -1.0], [True, False], ["a", "é"]),
+            *(DEVICES, [None, TENSOR], [3, None]),
+        ),
+        {},
+        (
+            "[float32[2], int32[2]] [1, 2] [0.5, -1] [true, false] [a, é] [cpu, meta]"
+            " [None, float32[2]] [3, None] "
+        ),
+    ),
+    "empty lists": (
+        "lists",
+        ([TENSOR], [1, 2], [], [], [], [], [], []),
+        {},
+        "[float32[2]] [1, 2] [] [] [] [] [] [] ",
+    ),
+    "optional lists": (
+        "optional_lists",
+        ([TENSOR], [1], [0.5], [True], ["s"]),
+        {},
+        "[float32[2]] [1] [0.5] [true] [s] ",
+    ),
+    "no optional lists": ("optional_lists", (), {}, "None " * 5),
+    "values of call_op": (
+        "call_ours",
+        (TENSOR, None),
+        {},
+        (
+            "float32[2] 7 8 0.5 true lit float16 cpu None 5 None None s int32 None"
+            " None [1, 2] [0.5] None None "
+        ),
+    ),
+    "lists of call_op": (
+        "call_lists",
+        (TENSOR,),
+        {},
+        "[float32[2], float32[2]] [1, 2] [0.5] [true, false] [s] [] [None, float32[2]] [] ",
+    ),
+}
 
 
-def test_optionals_reach_the_kernel_with_values() -> None:
-    shown = ops.headers_optionals(
-        torch.ones(2), 3, 0.5, False, "s", torch.int8, torch.device("cpu")
-    )
-    assert shown == "float32[2] 3 0.5 false s int8 cpu "
-
-
-def test_optionals_reach_the_kernel_without_values() -> None:
-    assert ops.headers_optionals() == "None " * 7
-
-
-def test_lists_reach_the_kernel() -> None:
-    t = torch.ones(2)
-    devices = [torch.device("cpu"), torch.device("meta")]
-    shown = ops.headers_lists(
-        [t, t.int()], [1, 2], [0.5, -1.0], [True, False], ["a", "é"], devices, [None, t], [3, None]
-    )
-    assert shown == (
-        "[float32[2], int32[2]] [1, 2] [0.5, -1] [true, false] [a, é] [cpu, meta]"
-        " [None, float32[2]] [3, None] "
-    )
-
-
-def test_empty_lists_reach_the_kernel() -> None:
-    t = torch.ones(1)
-    with pytest.raises(RuntimeError):  # nothing to dispatch on
-        ops.headers_lists([], [1, 2], [], [], [], [], [], [])
-    shown = ops.headers_lists([t], [1, 2], [], [], [], [], [], [])
-    assert shown == "[float32[1]] [1, 2] [] [] [] [] [] [] "
-
-
-def test_optional_lists_reach_the_kernel_with_values() -> None:
-    shown = ops.headers_optional_lists([torch.ones(1)], [1], [0.5], [True], ["s"])
-    assert shown == "[float32[1]] [1] [0.5] [true] [s] "
-
-
-def test_optional_lists_reach_the_kernel_without_values() -> None:
-    assert ops.headers_optional_lists() == "None " * 5
+@pytest.mark.parametrize(("op", "given", "named", "arrived"), ARRIVED.values(), ids=ARRIVED)
+def test_arguments_reach_the_kernel(
+    op: str, given: tuple[Any, ...], named: dict[str, Any], arrived: str
+) -> None:
+    assert getattr(ops, f"headers_{op}")(*given, **named) == arrived
 
 
 def test_every_type_is_returned() -> None:
@@ -119,12 +139,6 @@ def test_strings_are_freed() -> None:
 REFUSED = "headers_refuse: argument 'x' hélas ✓"
 
 
-def test_error_of_a_kernel_is_a_runtime_error_with_its_text() -> None:
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_refuse(torch.ones(1), [], None)
-    assert (type(caught.value), str(caught.value)) == (RuntimeError, REFUSED)
-
-
 def test_error_of_a_kernel_keeps_its_text_in_a_compiled_function() -> None:
     torch._dynamo.reset()
     with torch.library._scoped_library("custom_pypto", "FRAGMENT") as lib:
@@ -139,29 +153,41 @@ def test_error_of_a_kernel_keeps_its_text_in_a_compiled_function() -> None:
     assert str(caught.value) == REFUSED
 
 
-def test_none_for_a_tensor_is_refused_by_its_name() -> None:
-    t = torch.ones(1)
-    for a, b, name in ((None, t, "a"), (t, None, "b")):
-        with pytest.raises(RuntimeError) as caught:
-            ops.headers_refuse_dtype(a, torch.float32, b, [], None, "")
-        assert str(caught.value) == (
-            f"headers_refuse_dtype: argument '{name}' must be a tensor, got None"
-        )
+def refuse_dtype(a: Any, b: Any) -> None:
+    ops.headers_refuse_dtype(a, torch.float32, b, [], None, "")
 
 
-def test_none_for_a_tensor_is_refused_where_a_kernel_serves_every_device() -> None:
-    with pytest.raises(RuntimeError, match=r"^headers_none: argument 'self' must be a tensor,"):
-        ops.headers_none("text", None)
+NONE = "argument '{}' must be a tensor, got None"
+# A call that fails, and the beginning of its error.
+FAILURES: list[tuple[Callable[[], Any], str]] = [
+    (lambda: ops.headers_refuse(TENSOR, [], None), REFUSED),
+    (lambda: refuse_dtype(None, TENSOR), f"headers_refuse_dtype: {NONE.format('a')}"),
+    (lambda: refuse_dtype(TENSOR, None), f"headers_refuse_dtype: {NONE.format('b')}"),
+    (lambda: ops.headers_none("text", None), f"headers_none: {NONE.format('self')}"),
+    (
+        lambda: ops.headers_call_with_undefined(TENSOR),
+        (
+            "headers_call_with_undefined: custom_pypto::headers_lists: headers_lists: argument 't'"
+            " must hold tensors only, got None at index 1"
+        ),
+    ),
+    (
+        lambda: ops.headers_call_overload(torch.ones(2, 3), torch.ones(2, 3)),
+        "headers_call_overload: aten::mm.out: mat1 and mat2 shapes cannot be multiplied",
+    ),
+    (
+        lambda: ops.headers_call_void(TENSOR, "custom_pypto::nowhere"),
+        "headers_call_void: custom_pypto::nowhere: Could not find schema for",
+    ),
+]
 
 
-def test_undefined_tensor_in_a_list_is_refused_by_its_index() -> None:
+@pytest.mark.parametrize(("call", "text"), FAILURES)
+def test_a_failure_is_a_runtime_error_with_its_text(call: Callable[[], Any], text: str) -> None:
     with pytest.raises(RuntimeError) as caught:
-        ops.headers_call_with_undefined(torch.ones(1))
-    assert str(caught.value) == (
-        "headers_call_with_undefined: custom_pypto::headers_lists: headers_lists: argument 't' must"
-        " hold tensors only,"
-        " got None at index 1"
-    )
+        call()
+    assert type(caught.value) is RuntimeError
+    assert str(caught.value).startswith(text)
 
 
 def test_refusal_of_none_leaks_no_other_argument() -> None:
@@ -178,31 +204,3 @@ def test_call_op_returns_a_tuple() -> None:
 def test_call_op_takes_an_overload() -> None:
     a, b = torch.randn(3, 3, generator=torch.Generator().manual_seed(0)), torch.eye(3)
     assert torch.equal(ops.headers_call_overload(a, b), a)
-
-
-def test_call_op_passes_values_strings_and_optionals() -> None:
-    assert ops.headers_call_ours(torch.ones(2), None) == (
-        "float32[2] 7 8 0.5 true lit float16 cpu None 5 None None s int32 None"
-        " None [1, 2] [0.5] None None "
-    )
-
-
-def test_call_op_passes_lists() -> None:
-    assert ops.headers_call_lists(torch.ones(2)) == (
-        "[float32[2], float32[2]] [1, 2] [0.5] [true, false] [s] [] [None, float32[2]] [] "
-    )
-
-
-def test_call_op_gives_torchs_reason() -> None:
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_call_overload(torch.ones(2, 3), torch.ones(2, 3))
-    assert str(caught.value).startswith(
-        "headers_call_overload: aten::mm.out: mat1 and mat2 shapes cannot be multiplied"
-    )
-
-
-def test_call_op_of_a_missing_op_names_it() -> None:
-    with pytest.raises(
-        RuntimeError, match=r"^headers_call_void: custom_pypto::nowhere: Could not find schema for"
-    ):
-        ops.headers_call_void(torch.ones(1), "custom_pypto::nowhere")

@@ -46,14 +46,15 @@ def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site
     site.install("add_custom")
     assert message(site, "add_costum") == (
         "torch.ops.custom_pypto has no op 'add_costum': no installed plugin provides it; installed"
-        " ops with a similar name: add_custom; every op is installed as a wheel: `pip install"
-        " custom-pypto-<name>`; `custom-pypto list` shows what is installed"
+        " ops with a similar name: add_custom; each op is a wheel of its own: in a clone of the"
+        " project, `pip install --no-build-isolation ./plugins/<name>`; `custom-pypto list` shows"
+        " what is installed"
     )
 
 
 def test_unknown_op_without_similar_ones(site: Site) -> None:
     text = message(site, "anything")
-    assert "no installed plugin provides it; every op is installed as a wheel" in text
+    assert "no installed plugin provides it; each op is a wheel of its own" in text
 
 
 def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Site) -> None:
@@ -63,7 +64,7 @@ def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Si
         "torch.ops.custom_pypto has no op 'broken': it may belong to the plugin 'broken'"
         " (custom-pypto-broken 0.1.0), which is rejected: no manifest: "
     )
-    assert "; no other installed plugin provides it; every op is installed as a wheel" in text
+    assert "; no other installed plugin provides it; each op is a wheel of its own" in text
 
 
 def test_help_gives_schemas_and_plugin(site: Site) -> None:

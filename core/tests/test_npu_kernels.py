@@ -117,35 +117,65 @@ def library(package: Path) -> str:
     return str(package / "op_api" / "lib" / "libcust_opapi.so")
 
 
+CUSTOM, OPP, HOME = FOLDERS
+# Packages, each with its library; what the variables name; which package is chosen.
 CHOICES = {
-    "wheel before custom packages": ("package/opp first, custom first", "custom", "package/opp"),
+    "wheel before custom packages": (
+        "package/opp first, custom first",
+        {CUSTOM: "custom"},
+        "package/opp",
+    ),
     "wheel with several vendors": (
         "package/opp/vendors/a second, package/opp/vendors/b first",
-        "",
+        {},
         "package/opp/vendors/b",
     ),
     "preferred symbol before an earlier place": (
         "package/opp second, custom first",
-        "custom",
+        {CUSTOM: "custom"},
         "custom",
     ),
-    "fallback where no place has the preferred": ("custom second", "custom", "custom"),
-    "entries in order": ("one first, other first", ":gone::other:one", "other"),
-    "two phases before one": ("half half, whole first", "half:whole", "whole"),
+    "fallback where no place has the preferred": ("custom second", {CUSTOM: "custom"}, "custom"),
+    "entries in order": ("one first, other first", {CUSTOM: ":gone::other:one"}, "other"),
+    "two phases before one": ("half half, whole first", {CUSTOM: "half:whole"}, "whole"),
+    "load_priority in order": (
+        "opp/vendors/a first, opp/vendors/b first",
+        {OPP: "opp"},
+        "opp/vendors/b",
+    ),
+    "custom package before vendors": (
+        "opp/vendors/b first, custom first",
+        {OPP: "opp", CUSTOM: "custom"},
+        "custom",
+    ),
+    "CANN": ("cann first", {HOME: "cann"}, "cann"),
+    "custom package before CANN": (
+        "cann first, custom first",
+        {HOME: "cann", CUSTOM: "custom"},
+        "custom",
+    ),
 }
 
 
 @pytest.mark.parametrize(("packages", "named", "chosen"), CHOICES.values(), ids=CHOICES)
-def test_choice_of_a_kernel(machine: Machine, packages: str, named: str, chosen: str) -> None:
-    """Packages, each with its library; the entries of ASCEND_CUSTOM_OPP_PATH; what is chosen."""
-    libraries = dict(each.split() for each in packages.split(", "))
-    for folder, name in libraries.items():
-        machine.opp(folder, name)
-    entries = [entry and str(machine.folder / entry) for entry in named.split(":")]
-    symbol = f"aclnn{libraries[chosen].capitalize()}"
-    assert machine.chosen(ASCEND_CUSTOM_OPP_PATH=":".join(entries)) == (
-        f"{symbol} {library(machine.folder / chosen)}"
-    )
+def test_choice_of_a_kernel(
+    machine: Machine, packages: str, named: dict[str, str], chosen: str
+) -> None:
+    places = {}
+    for folder, name in (each.split() for each in packages.split(", ")):
+        places[folder] = name, library(machine.opp(folder, name))
+        if folder == "cann":
+            (cann := machine.folder / "cann" / "lib64" / "libopapi_math.so").parent.mkdir()
+            places[folder] = name, str(Path(places[folder][1]).rename(cann))
+    if OPP in named:
+        text = "# by hand\nload_priority=b, a\n"
+        (machine.folder / "opp" / "vendors" / "config.ini").write_text(text)
+    variables = {
+        name: ":".join(entry and str(machine.folder / entry) for entry in entries.split(":"))
+        for name, entries in named.items()
+    }
+    name, path = places[chosen]
+    assert machine.chosen(**variables) == f"aclnn{name.capitalize()} {path}"
 
 
 def compiled(plugin: Path, architecture: str = "dav-2201") -> Path:
@@ -248,47 +278,18 @@ def test_kernels_run_on_an_npu_that_is_not_known(machine: Machine) -> None:
     assert launched(machine, "Ascend960DT") == f"launched {kernels} 1"
 
 
-def test_variable_comes_before_vendors_and_load_priority_orders_those(machine: Machine) -> None:
-    machine.opp("opp/vendors/a", "first")
-    preferred = machine.opp("opp/vendors/b", "first")
-    configuration = machine.folder / "opp" / "vendors" / "config.ini"
-    configuration.write_text("# by hand\nload_priority=b, a\n", encoding="utf-8")
-    opp = str(machine.folder / "opp")
-    assert machine.chosen(ASCEND_OPP_PATH=opp) == f"aclnnFirst {library(preferred)}"
-    custom = machine.opp("custom", "first")
-    both = {"ASCEND_OPP_PATH": opp, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
-    assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
-
-
-def test_cann_comes_last(machine: Machine) -> None:
-    folder = machine.folder / "cann" / "lib64"
-    folder.mkdir(parents=True)
-    shutil.copy(machine.libraries["first"], folder / "libopapi_math.so")
-    home = str(machine.folder / "cann")
-    assert machine.chosen(ASCEND_HOME_PATH=home) == f"aclnnFirst {folder}/libopapi_math.so"
-    custom = machine.opp("custom", "first")
-    both = {"ASCEND_HOME_PATH": home, "ASCEND_CUSTOM_OPP_PATH": str(custom)}
-    assert machine.chosen(**both) == f"aclnnFirst {library(custom)}"
-
-
-def test_environment_set_after_loading_counts(machine: Machine) -> None:
-    custom = machine.opp("custom", "first")
-    code = (
-        f"os.environ['ASCEND_CUSTOM_OPP_PATH'] = {str(custom)!r}\nprint(ops.headers_npu_chosen())"
-    )
-    assert machine.run(code) == f"aclnnFirst {library(custom)}"
-
-
-def test_choice_is_made_once(machine: Machine) -> None:
+def test_a_choice_is_made_once_and_a_missing_kernel_is_searched_again(machine: Machine) -> None:
     one = machine.opp("one", "second")
     other = machine.opp("other", "first")
     code = f"""
+failure(ops.headers_npu_chosen)
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(one)!r}
 first = ops.headers_npu_chosen()
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(other)!r}
 assert ops.headers_npu_chosen() == first
 print(first)
 """
-    assert machine.run(code, ASCEND_CUSTOM_OPP_PATH=str(one)) == f"aclnnSecond {library(one)}"
+    assert machine.run(code) == f"aclnnSecond {library(one)}"
 
 
 def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine) -> None:
@@ -318,16 +319,6 @@ def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine) -> No
         assert f"\n  {place}" in text
     assert text.count("cannot be loaded: ") == 2  # the broken one, and all of CANN's in one line
     assert "ASCEND_CUSTOM_OPP_PATH" in text.splitlines()[-1]
-
-
-def test_missing_kernel_is_searched_again_at_the_next_call(machine: Machine) -> None:
-    custom = machine.opp("custom", "first")
-    code = f"""
-failure(ops.headers_npu_chosen)
-os.environ["ASCEND_CUSTOM_OPP_PATH"] = {str(custom)!r}
-print(ops.headers_npu_chosen())
-"""
-    assert machine.run(code) == f"aclnnFirst {library(custom)}"
 
 
 def test_optional_kernel_that_is_missing_stays_missing(machine: Machine) -> None:
@@ -365,7 +356,7 @@ def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> 
     custom = machine.opp("custom", "first")
     text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
     assert "torch_npu is not loaded" in text
-    assert "pip install custom-pypto-core[npu]" in text
+    assert "pip install torch_npu" in text
 
 
 def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
@@ -494,13 +485,15 @@ assert ops.headers_npu_version_order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
 
 NO_VERSIONS = (
     *("", "8", "8.5", "8.5.", "8..0", "8.5.T10", "8.5.0.T10", "8.5.0.alpha1.beta2.rc3", "latest"),
-    *("8.5.0.alpha1x", "8.5.0.1", "8.5.0.alpha.beta.1.2", "99999999999999999999.1.0"),
+    *("8.5.0.alpha1x", "99999999999999999999.1.0"),
 )
 
 
-@pytest.mark.parametrize("text", NO_VERSIONS)
-def test_of_what_is_no_version_of_cann_nothing_is_guessed(machine: Machine, text: str) -> None:
-    assert machine.run(f"print(ops.headers_npu_version_order({text!r}, '8.5.0'))") == "?"
+def test_of_what_is_no_version_of_cann_nothing_is_guessed(machine: Machine) -> None:
+    machine.run(f"""
+for text in {NO_VERSIONS!r}:
+    assert ops.headers_npu_version_order(text, "8.5.0") == "?", text
+""")
 
 
 def test_without_cann_its_version_is_not_known(machine: Machine) -> None:

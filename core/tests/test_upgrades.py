@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import scratch
-from custom_pypto_cli.records import describe_leftover
+from custom_pypto_cli.plugin_list import describe_leftover
 from fork_server import ForkServer
 from loading import REPORT
 from plugin_factory import Installed, Site

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_cli import child, distribution, main
-from custom_pypto_cli.child import Outcome
-from custom_pypto_cli.probes.probe import Probe
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.report import Check
+from custom_pypto_cli.subprocess_call import Outcome
+from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import privacy
 from custom_pypto_testing.verification.processes import RUNS
@@ -44,8 +45,8 @@ class Children:
         self.found: dict[str, Any] = FOUND
         self.lacking = "nothing"
         self.calls: list[tuple[list[str], str, dict[str, str]]] = []
-        monkeypatch.setattr(child, "call", self.call)
-        healthy = {"torch": [Probe("torch", "2.13.0")]}
+        monkeypatch.setattr(subprocess_call, "call", self.call)
+        healthy = {"torch": [Check("torch", "2.13.0")]}
         monkeypatch.setattr(verify, "examine", lambda limit: healthy)
 
     def call(
@@ -175,7 +176,7 @@ def test_the_report_says_what_to_set(run, children, monkeypatch, switch):
         children.ends["repeats", "other_op"] = WRONG if is_on else ""
         return call(function, *given, **options)
 
-    monkeypatch.setattr(child, "call", fail)
+    monkeypatch.setattr(subprocess_call, "call", fail)
     report = run(status=1)
     [other] = {*FASTER} - {switch}
     advice = "=1, for faster launches:"
@@ -197,7 +198,7 @@ def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, 
             children.ends["add", ""] = WRONG
         return call(function, *given, **options)
 
-    monkeypatch.setattr(child, "call", break_device)
+    monkeypatch.setattr(subprocess_call, "call", break_device)
     report = run(status=1)
     assert set(verdicts(report, "other_op").values()) == {"not run"}
     since = "torch's own add fails since 'launch' of my_op"
@@ -258,7 +259,7 @@ def test_the_cpu_has_the_checks_that_need_no_npu(run, children):
 def test_without_an_npu_one_sentence_says_what_is_missing(
     run, children, monkeypatch, version, outcome, reason
 ):
-    monkeypatch.setattr(distribution, "version", lambda name: version)
+    monkeypatch.setattr(distributions, "version", lambda name: version)
     children.npus = outcome
     text = run(status=2)
     assert text.startswith(f"custom-pypto verify: there is no NPU here: {reason}; on a machine ")

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_cli import child, main
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from simulated import Simulated
 
-# As the prologue of child.py. The alarm stands in for the end by the parent.
+# As the prologue of subprocess_call.py. The alarm stands in for the end by the parent.
 _RUN = """
 import json, signal, sys
 def report(value, key="value"):
@@ -54,7 +54,7 @@ class Verify:
         self._file = folder / "report.md"
         self._variables = {"ASCEND_CUSTOM_OPP_PATH": opp}
         self._arm: Mapping[str, str] = {}
-        monkeypatch.setattr(child, "run", self._run_child)
+        monkeypatch.setattr(subprocess_call, "run", self._run_child)
         monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", opp)
 
     def __call__(
@@ -71,7 +71,7 @@ class Verify:
         self,
         code: str,
         *,
-        time_limit: float = child.TIME_LIMIT,
+        time_limit: float = subprocess_call.TIME_LIMIT,
         environment: Mapping[str, str] | None = None,
     ) -> Outcome:
         variables = {**self._variables, **(environment or {})}
@@ -79,7 +79,7 @@ class Verify:
         script = _RUN.format(code=code, seconds=int(time_limit), arm="\n".join(arms))
         done = self._machines.server(variables).run(script, [], variables)
         status = None if done.returncode == -signal.SIGALRM else done.returncode
-        return child.judge(status, done.stdout, done.stderr, time_limit)
+        return subprocess_call.judge(status, done.stdout, done.stderr, time_limit)
 
 
 def read_json(report: str) -> Any:

@@ -44,36 +44,6 @@ def test_chunked_prefill_and_hits_of_the_prefix_cache(model: Any) -> None:
     assert_right(model.reference, batch, tokens)
 
 
-def test_preempted_requests_get_the_tokens_that_they_get_alone(model: Any) -> None:
-    batch = prompts(90, 91, 92, 93, 94, 95)
-    options = {"num_gpu_blocks_override": 24, "block_size": BLOCK, "enable_prefix_caching": False}
-    with engine(model.folder, max_model_len=256, disable_log_stats=False, **options) as llm:
-        tokens = generate(llm, batch, 40)
-        alone = [generate(llm, [each], 40)[0] for each in batch]
-        preempted = {each.name: each for each in llm.get_metrics()}["vllm:num_preemptions"]
-    assert preempted.value > 0
-    assert tokens == alone
-    assert_right(model.reference, batch, tokens)
-
-
-def test_aborted_requests_leave_the_others_alone(model: Any) -> None:
-    batch = prompts(40, 50, 60, 70)
-    found: dict[str, list[int]] = {}
-    with engine(model.folder, block_size=BLOCK) as llm:
-        core = llm.llm_engine
-        for number, prompt in enumerate(batch):
-            core.add_request(str(number), as_prompt(prompt), sampling())
-        core.step()
-        core.step()
-        core.abort_request(["1", "2"])
-        while core.has_unfinished_requests():
-            for each in core.step():
-                if each.finished:
-                    found[each.request_id] = list(each.outputs[0].token_ids)
-    assert found.keys() == {"0", "3"}
-    assert_right(model.reference, [batch[0], batch[3]], [found["0"], found["3"]])
-
-
 # Each has what the models above lack.
 VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "YaRN": (

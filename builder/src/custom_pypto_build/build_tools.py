@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_cli.doctor import DoctorContext
+from custom_pypto_cli.report import Check
 from custom_pypto_contract import guarded
 
 from custom_pypto_build.compiler import core_include, find_compiler
@@ -16,23 +16,23 @@ from custom_pypto_build.torch_headers import find_torch
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
 
-def probes(trial: Trial) -> Iterator[Probe]:
+def checks(context: DoctorContext) -> Iterator[Check]:
     """Look at compiler, ninja and headers."""
 
-    def probe(name: str, find: Callable[[], object]) -> Probe:
+    def probe(name: str, find: Callable[[], object]) -> Check:
         try:
-            return Probe(name, str(find()))
+            return Check(name, str(find()))
         except BuildError as error:
-            return Probe(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
+            return Check(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
-    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, trial.time_limit))
+    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, context.time_limit))
     ninja = find_ninja()
     if ninja is None:
-        yield Probe("ninja", "not found").with_note(
+        yield Check("ninja", "not found").with_note(
             "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
         )
     else:
-        yield Probe("ninja", _with_version([ninja], trial.time_limit))
+        yield Check("ninja", _with_version([ninja], context.time_limit))
     yield probe("torch headers", lambda: find_torch().include)
     yield probe("core headers", core_include)
 

@@ -21,7 +21,7 @@ from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
-from custom_pypto_cli import child, records
+from custom_pypto_cli import plugin_list, subprocess_call
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
@@ -31,7 +31,7 @@ def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
     # A lock file allows what is installed, and this is not yet.
     os.environ.pop(environment.LOCKFILE, None)
-    outcome = child.run(
+    outcome = subprocess_call.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
         time_limit=TIME_LIMIT,
@@ -53,7 +53,7 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     except Exception as error:
         return {"skipped": f"torch cannot be imported: {error}"}
     key = (plugin, distribution)
-    [loaded] = [each for each in records.load() if (each.name, each.distribution) == key]
+    [loaded] = [each for each in plugin_list.load() if (each.name, each.distribution) == key]
     if loaded.status == "loaded":
         from custom_pypto.core import api
         from custom_pypto.core.errors import PluginError

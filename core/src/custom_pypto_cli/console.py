@@ -7,9 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
+from custom_pypto_discovery import distributions
 from custom_pypto_discovery.host import CORE
 
-from custom_pypto_cli import commands, distribution, terminal
+from custom_pypto_cli import commands, terminal
 from custom_pypto_cli.commands import CommandError
 
 
@@ -23,23 +24,22 @@ def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
         description="Shows and checks op plugins; each installed wheel may add commands.",
         allow_abbrev=False,
     )
-    version = distribution.version(CORE) or "(not installed)"
+    version = distributions.version(CORE) or "(unknown)"
     root.add_argument("--version", action="version", version=f"{CORE} {version}")
     choices = root.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     choices.required = True
     found = commands.find()
     for name in sorted(found.keys() & set(names)) or found:
-        is_wanted = name in names or found[name].is_known
-        command = commands.load(found[name]) if is_wanted else commands.stub(found[name])
-        child = choices.add_parser(
+        command = commands.load(found[name], is_wanted=name in names)
+        of_command = choices.add_parser(
             name,
             help=command.SUMMARY.replace("%", "%%"),
             description=command.DESCRIPTION,
             epilog=f"exit status: {command.EXIT_STATUS}",
             allow_abbrev=False,
         )
-        command.add_arguments(child)
-        child.set_defaults(run=command.run)
+        command.add_arguments(of_command)
+        of_command.set_defaults(run=command.run)
     return root
 
 

@@ -1,16 +1,56 @@
-"""A report of probes in sections, as text and as JSON."""
+"""The report of ``custom-pypto doctor`` and ``custom-pypto check``: checks in sections."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from typing import Any
 
-from custom_pypto_cli.columns import align
-from custom_pypto_cli.probes.probe import Level, Probe, append_sentence
-from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_cli.terminal import align, show, show_json
 
-Report = Mapping[str, Sequence[Probe]]
-"""The probes of each section, by its title."""
+
+class Level(Enum):
+    """How much a check matters."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; ops can be used all the same."""
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One line of the report: a name, a value and, if that is wrong, the remedy."""
+
+    name: str
+    value: str
+    level: Level = Level.OK
+    remark: str = ""
+    """The problem, or a remark; empty when all is well."""
+    advice: str = ""
+    """The remedy; present whenever there is a remark."""
+
+    def with_note(self, remark: str, advice: str) -> Check:
+        """Return this check with a remark which is no problem."""
+        return replace(self, level=Level.NOTE, remark=remark, advice=advice)
+
+    def with_problem(self, problem: str, advice: str) -> Check:
+        """Return this check as a problem."""
+        return replace(self, level=Level.PROBLEM, remark=problem, advice=advice)
+
+    def as_json(self) -> dict[str, str]:
+        """Return this check as plain data."""
+        return {**asdict(self), "level": self.level.value}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Check:
+        """Return the check that `as_json` made this of."""
+        return cls(**{**data, "level": Level(data["level"])})
+
+
+Report = Mapping[str, Sequence[Check]]
+"""The checks of each section, by its title."""
 
 # An advice of more characters is printed once.
 _LONG = 80
@@ -19,41 +59,37 @@ _LONG = 80
 def report_lines(report: Report) -> Iterator[str]:
     """Yield the report as text, a title and a table for each section."""
     given: set[str] = set()
-    for title, probes in report.items():
+    for title, checks in report.items():
         yield title
-        table = align([(probe.name, probe.value) for probe in probes])
-        for probe, line in zip(probes, table, strict=True):
+        table = align([(check.name, check.value) for check in checks])
+        for check, line in zip(checks, table, strict=True):
             yield f"  {line}"
-            if probe.remark:
+            if check.remark:
                 # One cause often shows in several places.
-                advice = "see above what to do" if probe.advice in given else probe.advice
-                if len(probe.advice) > _LONG:
-                    given.add(probe.advice)
-                remark = append_sentence(f"{probe.level.value}: {probe.remark}", advice)
+                advice = "see above what to do" if check.advice in given else check.advice
+                if len(check.advice) > _LONG:
+                    given.add(check.advice)
+                separator = "\n" if "\n" in check.remark else "; "
+                remark = f"{check.level.value}: {check.remark}{separator}{advice}"
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 
 
 def report_data(report: Report) -> dict[str, list[dict[str, str]]]:
     """Return the report as plain data."""
-    return {
-        title: [{**asdict(probe), "level": probe.level.value} for probe in probes]
-        for title, probes in report.items()
-    }
+    return {title: [check.as_json() for check in checks] for title, checks in report.items()}
 
 
-def show_report(report: Report, *, as_json: bool) -> int:
-    """Print `report`; return the exit status: 1 when it has a problem."""
-    levels = [probe.level for probes in report.values() for probe in probes]
+def show_report(
+    report: Report, *, as_json: bool, healthy: str = "Healthy: no problem was found."
+) -> int:
+    """Print `report`, at its end `healthy` if there is no problem; return 1 if there is one."""
+    levels = [check.level for checks in report.values() for check in checks]
     problems = levels.count(Level.PROBLEM)
     if as_json:
         show_json({"healthy": not problems, "sections": report_data(report)})
     else:
-        show("\n".join([*report_lines(report), _conclusion(problems)]))
+        found = f"{problems} problem{'s' if problems > 1 else ''} found"
+        conclusion = f"{found}: see the lines with 'problem:'." if problems else healthy
+        show("\n".join([*report_lines(report), conclusion]))
     return 1 if problems else 0
-
-
-def _conclusion(problems: int) -> str:
-    if not problems:
-        return "Healthy: no problem was found."
-    return f"{problems} problem{'s' if problems > 1 else ''} found: see the lines with 'problem:'."

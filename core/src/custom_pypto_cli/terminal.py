@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import json
 import sys
+from collections.abc import Sequence
 
-from custom_pypto_discovery.printable import escape_lines, shorten
+from custom_pypto_discovery.printable import escape_lines, printable, shorten
 
 
 def accept_any_text() -> None:
@@ -30,3 +31,20 @@ def show_json(value: object) -> None:
     """Print `value` as JSON, in ASCII."""
     # The only control character that json does not escape; it occurs in strings only.
     print(json.dumps(value, indent=2).replace("\x7f", r"\u007f"))
+
+
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return one line for each row, with printable cells in columns aligned to the left.
+
+    Rows may differ in length; the last cell of a row never widens a column, and no line ends in
+    blanks.
+    """
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths: dict[int, int] = {}
+    for row in rows:
+        for column, cell in enumerate(row[:-1]):
+            widths[column] = max(widths.get(column, 0), len(cell))
+    return [
+        "  ".join([*(cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])), *row[-1:]]).rstrip()
+        for row in rows
+    ]

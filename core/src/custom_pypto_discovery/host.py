@@ -14,6 +14,12 @@ from custom_pypto_discovery import distributions
 
 CORE = "custom-pypto-core"
 
+# The wheels are not on PyPI yet.
+HOW_TO_INSTALL = "pip install --no-build-isolation"
+HOW_TO_INSTALL_OPS = (
+    f"each op is a wheel of its own: in a clone of the project, `{HOW_TO_INSTALL} ./plugins/<name>`"
+)
+
 
 @dataclass(frozen=True)
 class Host:

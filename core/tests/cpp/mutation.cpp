@@ -1,6 +1,5 @@
 // Ops that write to their arguments.
 #include <custom_pypto/dispatcher.h>
-#include <custom_pypto/mutation.h>
 
 #include <stdexcept>
 
@@ -43,17 +42,10 @@ void unannounced(const ops::headers_write_composite::Arguments& a,
   negate(a.x);
 }
 
-void by_hand(const ops::headers_write_by_hand::Arguments& a,
-             const ops::headers_write_by_hand::Sizes&, const ops::headers_write_by_hand::Outputs&) {
-  custom_pypto::bump_version(a.x);
-  negate(a.x);
-}
-
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_write>().impl<&write>("CPU");
   plugin.def<ops::headers_write_fails>().impl<&fails>("CPU");
   plugin.def<ops::headers_write_composite>().impl<&unannounced>("CompositeImplicitAutograd");
-  plugin.def<ops::headers_write_by_hand>().impl<&by_hand>("CPU");
 }

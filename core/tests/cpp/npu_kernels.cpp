@@ -25,7 +25,7 @@ KERNEL(chosen, headers_npu_chosen) {
 }
 
 KERNEL(found, headers_npu_found) {
-  const Kernel* kernel = optional_choice.find();
+  const Kernel* kernel = optional_choice.try_get();
   return {kernel == nullptr ? "none" : kernel->library};
 }
 

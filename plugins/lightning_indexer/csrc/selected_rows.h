@@ -5,7 +5,7 @@
 #include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/norms.h>
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
@@ -22,15 +21,6 @@ def test_the_indexers_rope_is_the_models() -> None:
     assert conversion_options(CONFIG)["index_rope"] == "half_split"
     glm = {**CONFIG, "model_type": "glm_moe_dsa"}
     assert conversion_options(glm)["index_rope"] == "interleaved"
-
-
-def test_scale_is_of_the_head_size() -> None:
-    assert conversion_options(CONFIG)["scale"] == 192**-0.5
-
-
-def test_scale_has_mscale_squared_under_yarn() -> None:
-    scale = conversion_options({**CONFIG, "rope_scaling": YARN})["scale"]
-    assert scale == pytest.approx(192**-0.5 * (0.1 * math.log(40) + 1) ** 2)
 
 
 @pytest.mark.parametrize(

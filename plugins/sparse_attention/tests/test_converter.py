@@ -15,19 +15,7 @@ from custom_pypto_sparse_attention import samples, to_nz
 from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_a_test
 from custom_pypto_testing import Graph, GraphTensor
 
-# DeepSeek-V3.2 but for the numbers of tokens and blocks.
-SIZES = samples.Sizes(
-    lengths=(130, 70),
-    hidden=7168,
-    query_rank=1536,
-    heads=128,
-    nope=128,
-    latent=512,
-    rope=64,
-    index_heads=64,
-    index_size=128,
-    block_size=128,
-)
+SIZES = samples.DEEPSEEK_V32
 
 
 @pytest.fixture

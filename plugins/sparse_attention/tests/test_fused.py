@@ -76,19 +76,7 @@ def test_equals_its_pieces_bit_for_bit(fused: Op, name: str) -> None:
 
 
 def test_deepseek_proportions(fused: Op) -> None:
-    sizes = samples.Sizes(
-        lengths=(300, 2100),
-        tokens=2,
-        hidden=448,
-        query_rank=192,
-        heads=128,
-        nope=128,
-        latent=512,
-        rope=64,
-        index_heads=64,
-        index_size=128,
-        block_size=128,
-    )
+    sizes = replace(samples.DEEPSEEK_V32, lengths=(300, 2100), tokens=2, hidden=448, query_rank=192)
     check(fused, samples.fused_arguments(sizes))
 
 

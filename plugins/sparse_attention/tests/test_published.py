@@ -15,15 +15,17 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto_sparse_attention import samples
 from readme import run_page
 from torch import Tensor
 
 Op = Callable[..., Tensor]
 Arguments = dict[str, Tensor]
 
-HIDDEN, QUERY_RANK, HEADS, NOPE, ROPE, LATENT = 7168, 1536, 128, 128, 64, 512
-INDEX_HEADS, INDEX_SIZE = 64, 128
-BLOCK, TOP_K = 128, 2048
+V32, TOP_K = samples.DEEPSEEK_V32, 2048
+HIDDEN, QUERY_RANK, HEADS, NOPE = V32.hidden, V32.query_rank, V32.heads, V32.nope
+ROPE, LATENT, INDEX_HEADS, INDEX_SIZE = V32.rope, V32.latent, V32.index_heads, V32.index_size
+BLOCK = V32.block_size
 
 RTOL, ATOL = 0.03, 1e-4
 PART, L2 = 0.999, 5e-3

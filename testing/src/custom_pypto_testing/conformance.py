@@ -16,12 +16,26 @@ from .sample_generator import NoCallError
 
 _MOST_ON_NPUS = 2
 """Cases of an op that are captured and put into graphs, each of which takes seconds."""
+
+
+def _resized(cases: list[Case]) -> list[Case]:
+    return [case for case in one_of_each_graph(cases) if case.sample.resized is not None]
+
+
+def _one_of_each_write(cases: list[Case]) -> list[Case]:
+    """Return one resized case for each set of written tensors and their numbers of dimensions."""
+    chosen: dict[object, Case] = {}
+    for case in _resized(cases):
+        written = tuple((name, tensor.dim()) for name, tensor in case.mutable.items())
+        chosen.setdefault(written, case)
+    return list(chosen.values())
+
+
 _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
     "case": lambda cases: cases,
     "graph_case": one_of_each_graph,
-    "resized_case": lambda cases: [
-        case for case in one_of_each_graph(cases) if case.sample.resized is not None
-    ],
+    "resized_case": _resized,
+    "written_case": _one_of_each_write,
     "gradient_case": lambda cases: [
         case for case in cases if case.op.is_differentiable and case.is_float64
     ],
@@ -30,9 +44,28 @@ _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
 
 _NOTHING = {
     "resized_case": ("no-tensors", "dynamic sizes: the op takes no tensors"),
+    "written_case": ("no-tensors", "slices: the op takes no tensors"),
     "gradient_case": ("no-float64", "gradients: they are checked in float64, on the CPU"),
 }
 """Why an op with the samples that it needs has no case, as an id and for the end of the report."""
+
+
+def _parameter(what: str) -> Any:
+    """Return a fixture; a text instead of a case is kept for the end of pytest's report."""
+
+    @pytest.fixture
+    def parameter(
+        self: object, request: pytest.FixtureRequest, record_property: Callable[..., None]
+    ) -> object:
+        del self
+        found = request.param()
+        if not isinstance(found, str):
+            return found
+        record_property(UNCHECKED, found)
+        return None
+
+    parameter.__doc__ = what
+    return parameter
 
 
 class Conformance:
@@ -65,39 +98,13 @@ class Conformance:
             ]
             metafunc.parametrize(fixture, parameters, indirect=True)
 
-    @pytest.fixture
-    def op(self, request: pytest.FixtureRequest) -> Any:
-        """An op with its cases."""
-        return request.param()
-
-    @pytest.fixture
-    def case(self, request: pytest.FixtureRequest) -> Any:
-        """An op with one of its samples."""
-        return request.param()
-
-    @pytest.fixture
-    def graph_case(self, request: pytest.FixtureRequest) -> Any:
-        """An op with one of the samples of which torch.compile makes the same graph."""
-        return request.param()
-
-    @pytest.fixture
-    def resized_case(
-        self, request: pytest.FixtureRequest, record_property: Callable[..., None]
-    ) -> Any:
-        """The same, where the sample has another size; None if the op takes no tensors."""
-        return _case_or_note(request.param(), record_property)
-
-    @pytest.fixture
-    def gradient_case(
-        self, request: pytest.FixtureRequest, record_property: Callable[..., None]
-    ) -> Any:
-        """A differentiable op with one of its float64 samples; None if there is no such op."""
-        return _case_or_note(request.param(), record_property)
-
-    @pytest.fixture
-    def npu_case(self, request: pytest.FixtureRequest) -> Any:
-        """An op with one of a few samples on another device than the CPU; None on the CPU."""
-        return request.param()
+    op = _parameter("An op with its cases.")
+    case = _parameter("An op with one of its samples.")
+    graph_case = _parameter("An op with one of the samples of which torch makes the same graph.")
+    resized_case = _parameter("The same, at two sizes; None if the op takes no tensors.")
+    written_case = _parameter("The same, one for each set of written tensors.")
+    gradient_case = _parameter("A differentiable op with a float64 sample; None if there is none.")
+    npu_case = _parameter("An op with one of a few samples; None on the CPU.")
 
     def test_op_has_a_reference(self, op: Op) -> None:
         """The reference defines right results."""
@@ -187,10 +194,10 @@ class Conformance:
         if resized_case is not None:
             checks.check_exported(resized_case)
 
-    def test_writes_slices_with_inductor(self, resized_case: Case | None) -> None:
+    def test_writes_slices_with_inductor(self, written_case: Case | None) -> None:
         """Slices of larger tensors, whose offsets are symbols, as written arguments."""
-        if resized_case is not None:
-            checks.check_written_slices(resized_case)
+        if written_case is not None:
+            checks.check_written_slices(written_case)
 
     def test_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradcheck`."""
@@ -231,14 +238,6 @@ class Conformance:
             except checks.NotCheckedError as error:
                 what = check.__name__.removeprefix("check_")
                 record_property(UNCHECKED, f"{npu_case.id}: {what}: {error}")
-
-
-def _case_or_note(found: object, record_property: Callable[..., None]) -> object:
-    """Return a case; or None, and keep the text that stands in its place for the report's end."""
-    if not isinstance(found, str):
-        return found
-    record_property(UNCHECKED, found)
-    return None
 
 
 def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], None]:

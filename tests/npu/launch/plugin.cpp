@@ -104,13 +104,13 @@ ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Argument
 
 namespace allocation = custom_pypto::npu::detail;
 
-allocation::ReturnedTensor reversed(const void* like, allocation::Sizes sizes) {
-  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.data + sizes.ndim),
-                                   std::make_reverse_iterator(sizes.data));
-  return allocation::find_apply_tensor()(like, {other.data(), other.size()});
+allocation::ReturnedTensor reversed(const void* like, custom_pypto::IntHeaderOnlyArrayRef sizes) {
+  const std::vector<int64_t> other(std::make_reverse_iterator(sizes.end()),
+                                   std::make_reverse_iterator(sizes.begin()));
+  return allocation::find_apply_tensor()(like, other);
 }
 
-allocation::ReturnedTensor throwing(const void*, allocation::Sizes) {
+allocation::ReturnedTensor throwing(const void*, custom_pypto::IntHeaderOnlyArrayRef) {
   throw std::runtime_error("not that function");
 }
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
-from custom_pypto_cli.terminal import show
+from custom_pypto_cli.terminal import align, show
 from custom_pypto_contract import collector
 
 if TYPE_CHECKING:

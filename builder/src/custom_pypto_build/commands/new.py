@@ -8,9 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
-from custom_pypto_cli.terminal import show
+from custom_pypto_cli.terminal import align, show
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import normalize_name, op_family
 

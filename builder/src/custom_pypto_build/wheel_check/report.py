@@ -10,8 +10,7 @@ from dataclasses import replace
 from email.message import Message
 from importlib.util import find_spec
 
-from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.report import Report
+from custom_pypto_cli.report import Check, Report
 from custom_pypto_contract import contract_data, elf, guarded, manifest, manifest_file, platforms
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
@@ -39,7 +38,7 @@ def make_report(wheel: UnpackedWheel) -> Report:
     headers = wheel.headers()
     report = {"files": [*_files(wheel)], "metadata": [*_metadata(wheel, headers)]}
     found = [*distributions.parse_entry_points(wheel.read("entry_points.txt"), GROUP)]
-    probe = Probe("entry point", ", ".join(map(" = ".join, found)) or "none")
+    probe = Check("entry point", ", ".join(map(" = ".join, found)) or "none")
     if len(found) != 1:
         problem = f"the wheel has {len(found)} entry points in the group {GROUP!r}"
         advice = f'write one in [project.entry-points."{GROUP}"] of pyproject.toml'
@@ -70,8 +69,8 @@ def make_report(wheel: UnpackedWheel) -> Report:
     return report
 
 
-def _judge(name: str, value: str, problem: str, advice: str) -> Probe:
-    probe = Probe(name, value)
+def _judge(name: str, value: str, problem: str, advice: str) -> Check:
+    probe = Check(name, value)
     return probe.with_problem(problem, advice) if problem else probe
 
 
@@ -87,11 +86,11 @@ def _read_library(plugin: InstalledPlugin) -> ElfLibrary | None:
     return None
 
 
-def _files(wheel: UnpackedWheel) -> Iterator[Probe]:
+def _files(wheel: UnpackedWheel) -> Iterator[Check]:
     changed = wheel.find_unrecorded()
     problem = f"the files are not as RECORD says: {shorten_list(changed)}" if changed else ""
     yield _judge("wheel", wheel.path.name, problem, _BUILD_AGAIN)
-    probe = Probe("packages", ", ".join(wheel.packages) or "none")
+    probe = Check("packages", ", ".join(wheel.packages) or "none")
     if ours := [each for each in wheel.packages if _OURS.fullmatch(each)]:
         problem = f"the wheel has files in {', '.join(ours)}, a package of custom_pypto itself"
         probe = probe.with_problem(problem, "put them into the plugin's own package")
@@ -102,7 +101,7 @@ def _files(wheel: UnpackedWheel) -> Iterator[Probe]:
     yield probe
 
 
-def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Probe]:
+def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
     needed = headers.get_all("Requires-Dist", [])
     names = {normalize_name(re.split(r"[^\w.-]", each)[0]) for each in needed}
     problem = f"the wheel does not require {CORE}, without which its ops cannot be found"
@@ -115,7 +114,7 @@ def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Probe]:
     licence = headers.get("License-Expression", "") or headers.get("License", "")
     files = headers.get_all("License-File", [])
     shown = ", ".join(filter(None, [licence.partition("\n")[0], *files]))
-    probe = Probe("licence", shown or "none")
+    probe = Check("licence", shown or "none")
     if lost := [each for each in files if not (wheel.info / "licenses" / each).is_file()]:
         probe = probe.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
     elif not licence or not files:
@@ -127,9 +126,9 @@ def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Probe]:
     yield probe
 
 
-def _ops(described: Manifest) -> Iterator[Probe]:
+def _ops(described: Manifest) -> Iterator[Check]:
     if described.kernels is None:
-        yield Probe("kernels", "not known").with_note(
+        yield Check("kernels", "not known").with_note(
             "the build did not import the plugin, so nobody knows which ops have kernels",
             f"build it where torch and {CORE} are, for that machine; else test it where it runs:"
             f" python -m custom_pypto_testing {described.name}",
@@ -149,13 +148,13 @@ def _ops(described: Manifest) -> Iterator[Probe]:
         yield _judge(op.name, shown, problem, advice)
 
 
-def _no_library(wheel: UnpackedWheel) -> Iterator[Probe]:
+def _no_library(wheel: UnpackedWheel) -> Iterator[Check]:
     problem = "the wheel is for one platform, and no library in it can be read"
     is_any = wheel.platforms == ["any"]
     yield _judge("machine", "any", "" if is_any else problem, _BUILD_AGAIN)
 
 
-def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Probe]:
+def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Check]:
     systems = {platform: platforms.parse(platform) for platform in wheel.platforms}
     wrong = [each for each, of in systems.items() if of is None or of.machine != library.machine]
     yield _judge(
@@ -183,9 +182,9 @@ def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Probe]:
         yield from _audit(wheel)
 
 
-def _audit(wheel: UnpackedWheel) -> Iterator[Probe]:
+def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
     """Yield what auditwheel says of the libraries and the systems that the wheel needs."""
-    unknown = Probe("system", "not known")
+    unknown = Check("system", "not known")
     if find_spec("auditwheel") is None:
         yield unknown.with_note(
             "auditwheel is not installed, so nobody knows on which systems the library runs",
@@ -206,7 +205,7 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Probe]:
         f"the library needs {shorten_list(others)}, which not every Linux has" if others else "",
         "link it statically, or open it by dlopen where it is used",
     )
-    probe = Probe("system", audit["sym_tag"])
+    probe = Check("system", audit["sym_tag"])
     lowest = platforms.parse(probe.value)
     for platform in wheel.platforms:
         promised = platforms.parse(platform)

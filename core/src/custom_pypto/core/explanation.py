@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from custom_pypto_contract.errors import ContractError, find_similar
+from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from custom_pypto_discovery.installed_plugin import Status, op_family
 from custom_pypto_discovery.printable import escape_lines, shorten
 
@@ -47,8 +48,8 @@ def explain_absence(op: str, plugins: Sequence[Plugin]) -> str:
     similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
     # "<name>", not the op's: a misspelt name must not become a wheel to install.
     return (
-        f"{absent}: {provided}; {similar}every op is installed as a wheel:"
-        " `pip install custom-pypto-<name>`; `custom-pypto list` shows what is installed"
+        f"{absent}: {provided}; {similar}{HOW_TO_INSTALL_OPS}; `custom-pypto list` shows what is"
+        " installed"
     )
 
 

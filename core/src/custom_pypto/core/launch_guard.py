@@ -10,7 +10,7 @@ from pathlib import Path
 from custom_pypto.core.errors import logger
 
 _COMPARE_BY = "custom_pypto_npu_compare_by_v1"
-# Of launch_site.h: symbol, library, types, arguments; text and its size.
+# Of kernel_report.h: symbol, library, types, arguments; text and its size.
 _COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
 # Never freed: a thread may be in one.
 _given: list[tuple[Callable[[object], None], object]] = []

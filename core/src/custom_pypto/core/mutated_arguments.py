@@ -9,7 +9,7 @@ from custom_pypto.core.tensor_memory import Overlap, byte_runs, overlap_of
 
 
 class MutatedArguments:
-    """The tensors that one call of an op writes to; mutation.h has these checks in C++."""
+    """The tensors that one call of an op writes to; argument_memory.h has these checks in C++."""
 
     def __init__(self, op: str) -> None:
         self._op = op

@@ -1,6 +1,6 @@
 """The memory of strided tensors: what they take, and whether two of them overlap.
 
-tensor_memory.h and memory_overlap.h are the same in C++.
+argument_memory.h has the same in C++.
 """
 
 from __future__ import annotations

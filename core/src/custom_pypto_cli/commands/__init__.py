@@ -9,18 +9,22 @@ from __future__ import annotations
 import argparse
 import pkgutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from custom_pypto_discovery import distributions
+from custom_pypto_discovery.host import HOW_TO_INSTALL
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_cli import attempts, entry_points
-from custom_pypto_cli.child import TIME_LIMIT
+from custom_pypto_cli import isolated_load
+from custom_pypto_cli.subprocess_call import TIME_LIMIT
 
+GROUP = "custom_pypto.commands"
+BUILD, TESTING = "custom-pypto-build", "custom-pypto-testing"
+FOLDERS = {BUILD: "builder", TESTING: "testing"}
 WHEELS = {
-    **dict.fromkeys(("check", "import", "new"), "custom-pypto-build"),
-    **dict.fromkeys(("bench", "replay", "samples", "verify"), "custom-pypto-testing"),
+    **dict.fromkeys(("check", "import", "new"), BUILD),
+    **dict.fromkeys(("bench", "replay", "samples", "verify"), TESTING),
 }
 
 
@@ -60,22 +64,30 @@ def add_time_limit(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def positive_seconds(text: str) -> float:
+    """Return the seconds in an argument."""
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
+    return value
+
+
 def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit: float) -> Any:
-    """Return what `function` of `records` returns in a process that loads the plugins.
+    """Return what `function`, which loads the plugins, returns in a process of its own.
 
     A plugin that ended that process is left out, and its record says so.
 
     Raises:
         CommandError: core cannot be imported.
     """
-    outcome, ended = attempts.load(function, *arguments, time_limit=time_limit)
+    outcome, ended = isolated_load.load(function, *arguments, time_limit=time_limit)
     if not outcome.ok:
         raise CommandError(
             f"importing custom_pypto.core failed: {outcome.failure}\n"
             "Run `custom-pypto doctor`, which works all the same, to see why."
         )
     value: Any = outcome.value
-    attempts.mark_ended(value["plugins"] if isinstance(value, dict) else value, ended)
+    isolated_load.mark_ended(value["plugins"] if isinstance(value, dict) else value, ended)
     return value
 
 
@@ -93,20 +105,42 @@ def expect_loaded(found: Mapping[str, Any]) -> None:
             raise CommandError(f"{state}: {plugin['reason']}")
 
 
-@dataclass(frozen=True)
-class Found:
-    """Where a command is."""
+def entry_points(group: str) -> dict[str, list[tuple[str, str]]]:
+    """Return entry points by name: of each its distributions and modules, sorted, each once."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for distribution in distributions.installed():
+        for name, module in distributions.entry_points(distribution, group):
+            found.setdefault(name, set()).add((distributions.name_of(distribution), module))
+    return {name: sorted(found[name]) for name in sorted(found)}
 
+
+class Found(NamedTuple):
+    """Where a command is: its module, or why there is none; and the wheel, '' for core's."""
+
+    wheel: str
     module: str = ""
-    wheel: str = ""
-    """The distribution that brings it; empty for core's own."""
     problem: str = ""
-    """Why there is no module, and what to do."""
 
-    @property
-    def is_known(self) -> bool:
-        """Whether it comes from this repository, so that its module may be imported unasked."""
-        return not self.wheel or self.wheel in WHEELS.values()
+
+def find() -> dict[str, Found]:
+    """Return the commands by name, sorted.
+
+    A name of `WHEELS` is that wheel's alone. Of other wheels with one name none is taken.
+    """
+    found = {}
+    for name, wheel in WHEELS.items():
+        install = f"in a clone of the project, `{HOW_TO_INSTALL} ./{FOLDERS[wheel]}`"
+        found[name] = Found(wheel, problem=f"{wheel} is not installed: {install}")
+    for name, bringers in entry_points(GROUP).items():
+        right = [each for each in bringers if WHEELS.get(name) in (None, each[0])]
+        if len(right) == 1:
+            found[name] = Found(*right[0])
+        elif right:
+            wheels = " and ".join(wheel for wheel, _ in right)
+            found[name] = Found(wheels, problem=f"{wheels} bring it; uninstall all but one")
+    for own in pkgutil.iter_modules(__path__):
+        found[own.name] = Found("", f"{__name__}.{own.name}")
+    return dict(sorted(found.items()))
 
 
 class _Stub:
@@ -126,32 +160,12 @@ class _Stub:
         raise CommandError(self.SUMMARY, status=2)
 
 
-def find() -> dict[str, Found]:
-    """Return the commands by name, sorted.
-
-    A name of `WHEELS` is that wheel's alone. Of other wheels with one name none is taken.
-    """
-    found = {
-        name: Found(wheel=wheel, problem=f"not installed: pip install {wheel}")
-        for name, wheel in WHEELS.items()
-    }
-    for name, bringers in entry_points.find(entry_points.COMMANDS).items():
-        right = [each for each in bringers if WHEELS.get(name) in (None, each[0])]
-        if len(right) == 1:
-            [(wheel, module)] = right
-            found[name] = Found(module, wheel)
-        elif right:
-            wheels = " and ".join(wheel for wheel, _ in right)
-            found[name] = Found(wheel=wheels, problem=f"{wheels} bring it; uninstall all but one")
-    for own in pkgutil.iter_modules(__path__):
-        found[own.name] = Found(f"{__name__}.{own.name}")
-    return dict(sorted(found.items()))
-
-
-def load(found: Found) -> Command:
-    """Return a command, if need be one that only says why it cannot run."""
+def load(found: Found, *, is_wanted: bool) -> Command:
+    """Return a command; one that cannot run, or another's that is not wanted, only says so."""
     if not found.module:
         return _Stub(found.problem)
+    if not is_wanted and found.wheel and found.wheel not in FOLDERS:
+        return _Stub(f"of the wheel {found.wheel}; see its own --help")
     try:
         command: Command = import_module(found.module)
         command.add_arguments(argparse.ArgumentParser())
@@ -160,16 +174,3 @@ def load(found: Found) -> Command:
         reason = shorten(f"{type(error).__name__}: {error}")
         return _Stub(f"the module {found.module} failed: {reason}")
     return command
-
-
-def stub(found: Found) -> Command:
-    """Return what the help shows of a command without its module."""
-    return _Stub(found.problem or f"of the wheel {found.wheel}; see its own --help")
-
-
-def positive_seconds(text: str) -> float:
-    """Return the seconds in an argument."""
-    value = float(text)
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be more than 0 seconds, got {text}")
-    return value

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from custom_pypto_discovery import distributions
 
-from custom_pypto_cli import names, records
-from custom_pypto_cli.columns import align
+from custom_pypto_cli import plugin_list
 from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
-from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_cli.terminal import align, show, show_json
 
 SUMMARY = "show one op or plugin: schema, kernels, library"
 DESCRIPTION = (
@@ -46,22 +45,22 @@ def run(options: argparse.Namespace) -> int:
 
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return what is called `name`, or a text if nothing is."""
-    plugins = records.load()
-    found = names.find(name, plugins)
+    plugins = plugin_list.load()
+    found = plugin_list.find(name, plugins)
     loaded = [op.name for plugin in found if plugin.status == "loaded" for op in plugin.ops]
     return {
         "plugins": list(map(_collect, found)),
-        "contracts": {op: records.describe_contract(op) for op in loaded},
-        "unknown": "" if found else names.explain_unknown(name, plugins),
+        "contracts": {op: plugin_list.describe_contract(op) for op in loaded},
+        "unknown": "" if found else plugin_list.explain_unknown(name, plugins),
     }
 
 
 def _collect(plugin: PluginRecord) -> dict[str, Any]:
     return {
-        **records.as_json(plugin),
+        **plugin_list.as_json(plugin),
         "summary": _summary(plugin),
-        "cpu_isa": records.cpu_isa(plugin),
-        "npu_kernels": [records.as_json(kernel) for kernel in records.npu_kernels(plugin)],
+        "cpu_isa": plugin_list.cpu_isa(plugin),
+        "npu_kernels": [plugin_list.as_json(kernel) for kernel in plugin_list.npu_kernels(plugin)],
     }
 
 
@@ -75,7 +74,7 @@ def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[
         ("library", plugin["library"]),
         ("CPU ISA", plugin["cpu_isa"]),
         ("opp folder", plugin["opp"]),
-        *(("warning", remark) for remark in records.find_remarks(plugin)),
+        *(("warning", remark) for remark in plugin_list.find_remarks(plugin)),
     ]
     yield from align([(name, value or "-") for name, value in rows])
     kernels = plugin["npu_kernels"]
@@ -96,9 +95,9 @@ def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
     for kernel in kernels:
         if kernel["op"] == op:
-            yield title, records.describe_kernel(kernel)
+            yield title, plugin_list.describe_kernel(kernel)
             yield from (("", f"searched {place}") for place in kernel["searched"])
-            remarks = (*records.describe_faults(kernel), *records.describe_shadowed(kernel))
+            remarks = (*plugin_list.describe_faults(kernel), *plugin_list.describe_shadowed(kernel))
             yield from (("", line) for remark in remarks for line in remark[0].splitlines())
 
 

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from custom_pypto_cli import records
-from custom_pypto_cli.columns import align
+from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
+
+from custom_pypto_cli import plugin_list
 from custom_pypto_cli.commands import add_time_limit, load_or_explain
-from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_cli.terminal import align, show, show_json
 
 SUMMARY = "list the installed op plugins and their ops"
 DESCRIPTION = "Lists every installed op plugin with its ops, and why one is not loaded."
@@ -26,14 +27,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
-    plugins = load_or_explain(records.load_plain, time_limit=options.time_limit)
+    plugins = load_or_explain(plugin_list.load_plain, time_limit=options.time_limit)
     if options.json:
         show_json({"plugins": plugins})
     elif plugins:
         show("\n".join(_lines(plugins)))
     else:
-        show("No op plugin is installed. Each op is a wheel of its own; install one, for example:")
-        show("  pip install custom-pypto-add-custom")
+        show(f"No op plugin is installed; {HOW_TO_INSTALL_OPS}.")
     return 0
 
 
@@ -53,5 +53,5 @@ def _lines(plugins: list[dict[str, Any]]) -> Iterator[str]:
         yield line
         for text in plugin["reason"].splitlines():
             yield f"  {text}"
-        for remark in records.find_remarks(plugin):
+        for remark in plugin_list.find_remarks(plugin):
             yield f"  warning: {remark}"

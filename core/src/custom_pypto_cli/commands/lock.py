@@ -14,9 +14,8 @@ from custom_pypto_discovery import discovery, environment, lock_file
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.commands import CommandError
-from custom_pypto_cli.terminal import show
+from custom_pypto_cli.terminal import align, show
 
 SUMMARY = "write a lock file, so that nothing but today's plugins loads"
 DESCRIPTION = (

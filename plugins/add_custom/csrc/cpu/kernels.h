@@ -1,7 +1,7 @@
 // The CPU kernels of add_custom: a table of functions, compiled for each instruction set.
 #pragma once
 
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 #include <stdint.h>
 
 namespace custom_pypto_add_custom {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <custom_pypto/cpu/element.h>
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 #include <stdint.h>
 
 namespace custom_pypto_lightning_indexer {

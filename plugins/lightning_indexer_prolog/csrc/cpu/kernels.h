@@ -1,7 +1,7 @@
 // The kernels of the op, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 

@@ -4,7 +4,6 @@
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto_blocks/npu/prolog_steps.h>
 #include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include <cmath>
@@ -128,7 +127,7 @@ Op::Outputs compose(const Op::Arguments& a, const Op::Sizes& s) {
 
 Op::Outputs prolog(const Op::Arguments& a, const Op::Sizes& s) {
   if (s.T == 0) return Op::allocate(a, s);
-  const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
+  const Kernel* kernel = fits_fused(a, s) ? fused.try_get() : nullptr;
   if (kernel != nullptr) return launch_fused(*kernel, a, s);
   const NoGradGuard no_grad;
   return compose(a, s);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/cpu/element.h>
-#include <custom_pypto/cpu/kernels.h>
+#include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 

@@ -58,7 +58,7 @@ void sparse_attention(const Fused::Arguments& a, const Fused::Sizes& s,
   check_declared(Fused::name, ops::mla::weight_tensors(ops::mla::arguments(a)));
   check_declared(Fused::name, ops::indexer::weight_tensors(ops::indexer::arguments(a)));
   if (token_count(s.tokens) == 0) return;
-  const Kernel* kernel = fits_fused(a, s) ? fused.find() : nullptr;
+  const Kernel* kernel = fits_fused(a, s) ? fused.try_get() : nullptr;
   if (kernel == nullptr) return compose(a, s, outputs.out);
   // The kernel takes contiguous tensors, weights in fractal NZ order, and int32 integers only.
   CUSTOM_PYPTO_LAUNCH(*kernel, aclnnSparseAttentionPto,

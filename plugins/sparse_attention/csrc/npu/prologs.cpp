@@ -2,7 +2,6 @@
 #include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto_blocks/npu/prolog_steps.h>
 #include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include "npu/kernels.h"
@@ -83,7 +82,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
 MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
   check_declared(op, ops::mla::weight_tensors(a));
   const bool is_empty = token_count(s.tokens) == 0;
-  const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.find() : nullptr;
+  const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.try_get() : nullptr;
   if (kernel == nullptr && !is_empty) return compose(a, s);
   MlaOutputs out = ops::npu_mla_prolog::allocate(a, s, op);
   if (kernel != nullptr) run_stock(*kernel, a, out);

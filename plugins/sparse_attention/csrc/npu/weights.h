@@ -2,7 +2,7 @@
 // fractal NZ order.
 #pragma once
 
-#include <custom_pypto/npu/raw_tensor.h>
+#include <custom_pypto/npu/storage_format.h>
 
 #include "weight_order.h"
 

@@ -96,6 +96,19 @@ DEEPSEEK_DISTINCT_RESIZED = replace(DEEPSEEK_DISTINCT, lengths=(90,) * 6, tokens
 DEEPSEEK_LONG = replace(
     DEEPSEEK, lengths=(2500, 2048), tokens=1, heads=2, block_size=128, integers=torch.int64
 )
+# DeepSeek-V3.2's own sizes: weights of 10^8 numbers.
+DEEPSEEK_V32 = Sizes(
+    lengths=(130, 70),
+    hidden=7168,
+    query_rank=1536,
+    heads=128,
+    nope=128,
+    latent=512,
+    rope=64,
+    index_heads=64,
+    index_size=128,
+    block_size=128,
+)
 LONG = replace(SMALL, lengths=(2500, 2048), tokens=2, block_size=128)
 
 CASES: dict[str, Sizes] = {

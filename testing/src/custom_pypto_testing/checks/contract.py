@@ -18,8 +18,8 @@ from custom_pypto_testing.meta_tensors import Twins
 from custom_pypto_testing.sample_generator import Arguments
 from custom_pypto_testing.violations import untested_rules, violations
 
-from .fakes import check_fake
-from .values import check_mutated, check_values
+from .fakes import compare_fake
+from .values import compare_with_reference, run_of
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract as Contract
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 def check_drawn(op: Op) -> None:
     """Random calls that the contract allows agree with reference and fake."""
     for case in drawn_cases(op):
-        given = case.copy().arguments
+        given = case.arguments
         if op.contract is not None:
             _check_costs(op.contract, given)
-        for check in (check_values, check_mutated, check_fake):
-            try:
-                check(case)
-            except (AssertionError, RuntimeError) as error:
-                raise AssertionError(
-                    f"{op.name}, called with {describe_arguments(given)}: {error}"
-                ) from error
+        try:
+            run = run_of(case.copy())
+            compare_with_reference(case, run)
+            compare_fake(case, run.returned)
+        except (AssertionError, RuntimeError) as error:
+            called = f"{op.name}, called with {describe_arguments(given)}"
+            raise AssertionError(f"{called}: {error}") from error
 
 
 def drawn_cases(op: Op) -> Iterator[Case]:

@@ -13,7 +13,7 @@ from custom_pypto.core.loader import start
 
 from custom_pypto_testing.case import Case
 
-from .values import check_mutated, check_values, compare_mutated, compare_returned
+from .values import Run, compare_with_reference, run_of
 
 _CALLS_OF_MEMORY = 20
 _BUSY_ELEMENTS = 2**24
@@ -48,8 +48,7 @@ def check_repeats(case: Case) -> None:
     first = case.copy()
     kept = [first, first.run()]
     for each in (with_other_values(case), case):
-        check_values(each)
-        check_mutated(each)
+        compare_with_reference(each, run_of(each.copy()))
     kept.clear()
     if case.op.device == "cpu":
         return
@@ -170,8 +169,7 @@ def _check_compiled(case: Case, backend: Any, *, dynamic: bool) -> None:
 
 
 def _compare(case: Case, returned: Any, call: Case) -> None:
-    compare_returned(case, returned, case.expected.returned)
-    compare_mutated(case, call.mutable, case.expected.mutated)
+    compare_with_reference(case, Run(returned, call.mutable))
 
 
 def _can_be_overwritten(call: Case) -> bool:

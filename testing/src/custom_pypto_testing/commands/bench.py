@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli import child, names, records
+from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.commands import (
     CommandError,
     add_time_limit,
@@ -88,11 +88,11 @@ def run(options: argparse.Namespace) -> int:
         for number, (plugin, op, sample) in enumerate(chosen):
             with progress.shown(number, len(chosen), f"{op} {sample}"):
                 given = (plugin, op, sample, options.seconds)
-                outcome = child.call(measure, *given, op not in slow, time_limit=limit)
+                outcome = subprocess_call.call(measure, *given, op not in slow, time_limit=limit)
                 if outcome.timed_out and op not in slow:
                     # The reference may take long to compile, as one with a loop over rows does.
                     slow.add(op)
-                    outcome = child.call(measure, *given, False, time_limit=limit)
+                    outcome = subprocess_call.call(measure, *given, False, time_limit=limit)
             measured: Any = outcome.value
             if outcome.ok:
                 rows.append(Measured(**measured))
@@ -121,7 +121,7 @@ def _draw(path: Path, rows: list[Measured]) -> None:
 
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return the samples of what is called `name`."""
-    meant, ops = names.find_ops(name, records.load())
+    meant, ops = plugin_list.find_ops(name, plugin_list.load())
     from custom_pypto_testing.timing.sample import sample_names
 
     return {**meant, "samples": [(*op, each) for op in ops for each in sample_names(*op)]}
@@ -129,7 +129,7 @@ def find(name: str) -> dict[str, Any]:
 
 def measure(plugin: str, op: str, sample: str, seconds: float, compiles: bool) -> dict[str, Any]:
     """Load the plugins, in a child; time one sample."""
-    records.load()
+    plugin_list.load()
     from custom_pypto_testing.timing.sample import measure_call
 
     return asdict(measure_call(plugin, op, sample, seconds, compiles=compiles))

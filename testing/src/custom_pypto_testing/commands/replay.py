@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli import child, records
+from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import show
 from custom_pypto_contract import small_file
@@ -43,11 +43,13 @@ def run(options: argparse.Namespace) -> int:
     """Make the calls and print a line for each; 1 if one is wrong."""
     lines = _read(options.path)
     total = len(lines)
-    load_or_explain(records.load_plain, time_limit=options.time_limit)
+    load_or_explain(plugin_list.load_plain, time_limit=options.time_limit)
     wrong = left_out = done = 0
     while done < total:
         with progress.shown(done, total, str(options.path)):
-            outcome = child.call(replay, str(options.path), done, time_limit=options.time_limit)
+            outcome = subprocess_call.call(
+                replay, str(options.path), done, time_limit=options.time_limit
+            )
         made: Any = (outcome.value if outcome.ok else outcome.progress) or []
         if not outcome.ok:
             # A child that has made all of its calls may still end badly: its last one counts.
@@ -72,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
 
 def replay(path: str, first: int) -> list[dict[str, Any]]:
     """Load the plugins, in a child; make some calls from number `first` on."""
-    records.load()
+    plugin_list.load()
     from custom_pypto_testing.replayed_call import replay_calls
 
     file = _file(Path(path))
@@ -81,7 +83,7 @@ def replay(path: str, first: int) -> list[dict[str, Any]]:
     for found in replay_calls(lines, file.parent, first):
         texts = {key: shorten(found[key]) for key in ("problem", "left_out")}
         made.append({**found, **texts})
-        child.report_progress(made)
+        subprocess_call.report_progress(made)
     return made
 
 

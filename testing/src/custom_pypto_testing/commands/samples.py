@@ -6,10 +6,9 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from custom_pypto_cli import names, records
-from custom_pypto_cli.columns import align
+from custom_pypto_cli import plugin_list
 from custom_pypto_cli.commands import add_time_limit, expect_loaded, load_or_explain
-from custom_pypto_cli.terminal import show, show_json
+from custom_pypto_cli.terminal import align, show, show_json
 from custom_pypto_discovery.printable import shorten
 
 SUMMARY = "show the calls that the conformance suite makes of an op"
@@ -52,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 def find(name: str, count: int | None, seed: str | None) -> dict[str, Any]:
     """Load the plugins, in a child; return the calls of what is called `name`."""
-    meant, ops = names.find_ops(name, records.load())
+    meant, ops = plugin_list.find_ops(name, plugin_list.load())
     return {**meant, "ops": [_calls(op, count, seed) for _, op in ops]}
 
 

@@ -10,10 +10,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, cast
 
-from custom_pypto_cli import attempts, child, distribution
+from custom_pypto_cli import isolated_load, subprocess_call
 from custom_pypto_cli.commands import CommandError, load_or_explain, positive_seconds
 from custom_pypto_cli.commands.doctor import examine
 from custom_pypto_cli.terminal import show
+from custom_pypto_discovery import distributions
 
 from custom_pypto_testing.verification import in_child
 from custom_pypto_testing.verification.processes import RUNS, Verification
@@ -108,7 +109,7 @@ def _results(found: dict[str, Any], options: argparse.Namespace) -> Iterator[Res
             yield Result(f"plugin {name}", "", "load", Verdict.FAILED, reason)
     # Some end the process that loads them.
     failed = [name for name, plugin in plugins.items() if plugin["status"] == "failed"]
-    environment = attempts.without(failed)
+    environment = isolated_load.without(failed)
     verification = Verification(options.device, options.calls, options.time_limit, environment)
     yield from verification.results(ops)
 
@@ -119,10 +120,10 @@ def _describe_npus(time_limit: float) -> dict[str, str]:
     Raises:
         CommandError: there is none that torch_npu can use.
     """
-    outcome = child.call(in_child.describe_npus, time_limit=time_limit)
+    outcome = subprocess_call.call(in_child.describe_npus, time_limit=time_limit)
     if outcome.ok and outcome.value:
         return cast("dict[str, str]", outcome.value)
-    if distribution.version("torch_npu") is None:
+    if distributions.version("torch_npu") is None:
         reason = "torch_npu is not installed"
     elif outcome.ok:
         reason = "torch_npu finds none"

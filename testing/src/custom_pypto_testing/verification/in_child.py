@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli import child, names, records
+from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_contract.abi import TORCH_TARGET
 from custom_pypto_discovery.printable import shorten
 
@@ -23,18 +23,18 @@ _UNKNOWN = "not known"
 
 def find(chosen: list[str]) -> dict[str, Any]:
     """Load the plugins; return their records, and the ops that `chosen` means by plugin, or all."""
-    plugins = records.load()
+    plugins = plugin_list.load()
     found = [] if chosen else list(plugins)
     for name in chosen:
-        meant = names.find(name, plugins)
+        meant = plugin_list.find(name, plugins)
         if not meant:
-            return {"plugins": [], "unknown": names.explain_unknown(name, plugins)}
+            return {"plugins": [], "unknown": plugin_list.explain_unknown(name, plugins)}
         found += meant
     ops: dict[str, list[str]] = {}
     for plugin in found:
         of_plugin = ops.setdefault(plugin.name, [])
         of_plugin += [op.name for op in plugin.ops if op.name not in of_plugin]
-    return {"plugins": list(map(records.as_json, plugins)), "ops": ops, "unknown": ""}
+    return {"plugins": list(map(plugin_list.as_json, plugins)), "ops": ops, "unknown": ""}
 
 
 def describe_npus() -> dict[str, str]:
@@ -70,11 +70,11 @@ def check(checks: list[str], op: str, device: str, most: int) -> list[dict[str, 
 
     def report(call: str) -> None:
         """Report how far the process is, in case that it does not come to its end."""
-        child.report_progress({"done": done, "call": call})
+        subprocess_call.report_progress({"done": done, "call": call})
 
     run: Callable[[str], tuple[Verdict, str]] = partial(_check_machine, device=device)
     if op:
-        records.load()
+        plugin_list.load()
         from .op_checks import find_op, run_check
 
         run = partial(run_check, op=find_op(op, device), most=most, note=report)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from custom_pypto_cli import child
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 
 from custom_pypto_testing import progress
 
@@ -122,7 +122,7 @@ class Verification:
         """Run checks in a process; the last result is a failure if that did not end well."""
         op = "" if subject == _MACHINE else subject
         start = time.monotonic()
-        outcome = child.call(
+        outcome = subprocess_call.call(
             in_child.check,
             *(checks, op, self._device, self._most),
             time_limit=self._time_limit,

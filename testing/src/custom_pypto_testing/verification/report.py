@@ -10,8 +10,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli.columns import align
 from custom_pypto_cli.report import Report, report_data, report_lines
+from custom_pypto_cli.terminal import align
 from custom_pypto_contract import variables
 from custom_pypto_discovery.printable import escape_lines
 

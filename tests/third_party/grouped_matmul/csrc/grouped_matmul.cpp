@@ -1,7 +1,7 @@
 // The CPU kernel of grouped_matmul, and its registration.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,6 @@
 // The CPU kernel of rms_norm, and the registration of both kernels.
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/read_floats.h>
 #include <custom_pypto/tensor_ops.h>
 
 #include <cmath>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/read_floats.h>
+#include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstdint>

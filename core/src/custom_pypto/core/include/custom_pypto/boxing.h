@@ -2,9 +2,8 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/argument_memory.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/mutation.h>
-#include <custom_pypto/tensor_memory.h>
 #include <custom_pypto/torch_error.h>
 #include <custom_pypto/value.h>
 

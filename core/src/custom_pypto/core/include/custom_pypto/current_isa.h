@@ -2,7 +2,7 @@
 // by CUSTOM_PYPTO_CPU_ISA. Kernels other than int8 ones use ordinary_isa(current_isa()).
 //
 // Sources that are compiled *for* an instruction set must not include this header: see
-// cpu/README.md.
+// cpu/kernel_table.h.
 #pragma once
 
 #include <custom_pypto/abi.h>

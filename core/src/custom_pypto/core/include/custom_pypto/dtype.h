@@ -23,8 +23,7 @@ using torch::headeronly::Half;
 
 // Bytes of one element.
 inline std::size_t dtype_size(ScalarType dtype) {
-  return aoti_torch_dtype_element_size(
-      torch::stable::detail::to<int32_t>(torch::stable::detail::from(dtype)));
+  return aoti_torch_dtype_element_size(detail::dtype_code(dtype));
 }
 
 namespace detail {

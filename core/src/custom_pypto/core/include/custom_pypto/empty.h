@@ -4,7 +4,6 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/torch_error.h>
 
@@ -28,6 +27,11 @@ namespace detail {
 
 // The limit of torch's own kernels.
 inline constexpr std::size_t kMostDims = 64;
+
+// Allocates a tensor like `like`, which is on an NPU; nullopt: torch's C interface must do so. Null
+// without npu/allocation.h, which sets it.
+inline std::optional<Tensor> (*allocate_on_npu)(const Tensor& like,
+                                                IntHeaderOnlyArrayRef sizes) = nullptr;
 
 [[noreturn]] CUSTOM_PYPTO_COLD inline void fail_allocation(IntHeaderOnlyArrayRef sizes,
                                                            const std::string& reason) {
@@ -98,9 +102,10 @@ inline Tensor empty(IntHeaderOnlyArrayRef sizes, ScalarType dtype, const Tensor&
 // With the dtype and on the device of `like`.
 inline Tensor empty(IntHeaderOnlyArrayRef sizes, const Tensor& like) {
   const detail::Placement place = detail::placement_of(like);
-  if (place.device_type == aoti_torch_device_type_privateuse1()) {
+  if (detail::allocate_on_npu != nullptr &&
+      place.device_type == aoti_torch_device_type_privateuse1()) {
     try {
-      std::optional<Tensor> result = npu::detail::allocate(like, {sizes.data(), sizes.size()});
+      std::optional<Tensor> result = detail::allocate_on_npu(like, sizes);
       if (result.has_value()) return *std::move(result);
     } catch (const std::exception& error) {
       detail::fail_allocation(sizes, detail::reason_of(error));

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/dtypes.h>
 #include <custom_pypto/placement.h>
 #include <custom_pypto/printable.h>
 #include <torch/csrc/stable/tensor.h>

@@ -18,13 +18,6 @@ inline int64_t num_threads() {
   return count;
 }
 
-// This thread's number within a parallel_for, from 0; 0 outside.
-inline int64_t thread_index() {
-  uint32_t index = 0;
-  detail::expect_success(torch_get_thread_idx(&index), "torch_get_thread_idx");
-  return index;
-}
-
 namespace detail {
 
 template <typename F>

@@ -25,8 +25,8 @@
 //                                kHasInt8Dot (b's unsigned if kInt8DotIsUnsigned), else two as
 //                                int16
 //   interleave(rows, at, out)    if kHasInt8Dot: of kInterleaved columns from `at` on, the numbers
-//   of
-//                                a step's rows side by side, with 128 added if kInt8DotIsUnsigned
+//                                of a step's rows side by side, with 128 added if
+//                                kInt8DotIsUnsigned
 //
 // If kHasBf16Dot, for pairs of bf16 numbers that are adjacent along a sum, the first in the low
 // half:

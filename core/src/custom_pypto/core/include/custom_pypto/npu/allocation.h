@@ -5,6 +5,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/empty.h>
 #include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/switch.h>
 #include <custom_pypto/placement.h>
@@ -13,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <memory>
@@ -25,8 +25,6 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 namespace detail {
 
-using torch::stable::Tensor;
-
 // Passed as at::Tensor and c10::IntArrayRef are: because of its destructor the caller says where
 // the result is made.
 struct ReturnedTensor {
@@ -35,11 +33,7 @@ struct ReturnedTensor {
   ~ReturnedTensor() {}
   void* implementation;
 };
-struct Sizes {
-  const int64_t* data;
-  std::size_t ndim;
-};
-using ApplyTensor = ReturnedTensor (*)(const void* like, Sizes sizes);
+using ApplyTensor = ReturnedTensor (*)(const void* like, IntHeaderOnlyArrayRef sizes);
 
 // Null unless it is switched on, or where there is no torch_npu that has it.
 inline ApplyTensor find_apply_tensor() {
@@ -52,7 +46,7 @@ inline ApplyTensor find_apply_tensor() {
   return found;
 }
 
-inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, Sizes sizes) {
+inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, IntHeaderOnlyArrayRef sizes) {
   struct Delete {
     void operator()(void* memory) const noexcept { ::operator delete(memory); }
   };
@@ -95,7 +89,7 @@ inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
   const Tensor expected(handle);
   std::string reason;
   try {
-    reason = difference(call(apply_tensor, like, {sizes.data(), sizes.size()}), expected);
+    reason = difference(call(apply_tensor, like, sizes), expected);
     if (reason.empty()) return apply_tensor;
     reason = "its result is " + reason;
   } catch (const std::exception& error) {
@@ -111,11 +105,16 @@ inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
 
 // A contiguous tensor with the dtype and on the device of `like`, which is on an NPU. Null when
 // there is no torch_npu that can; throws what torch_npu throws.
-inline std::optional<Tensor> allocate(const Tensor& like, Sizes sizes) {
+inline std::optional<Tensor> allocate(const Tensor& like, IntHeaderOnlyArrayRef sizes) {
   static const ApplyTensor apply_tensor = checked(find_apply_tensor(), like);
   if (apply_tensor == nullptr) return std::nullopt;
   return call(apply_tensor, like, sizes);
 }
+
+inline const bool is_used_by_empty = [] {
+  custom_pypto::detail::allocate_on_npu = &allocate;
+  return true;
+}();
 
 }  // namespace detail
 }  // namespace npu

@@ -23,7 +23,7 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/cann.h>
-#include <custom_pypto/npu/raw_tensor.h>
+#include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>

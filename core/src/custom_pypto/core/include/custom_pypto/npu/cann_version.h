@@ -4,14 +4,13 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/loaded_library.h>
+#include <strings.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
@@ -20,64 +19,37 @@ namespace npu {
 class CannVersion {
  public:
   // Null for a text of another form.
-  static std::optional<CannVersion> parse(std::string_view text) {
-    const std::vector<std::string> tokens = split(text);
+  static std::optional<CannVersion> parse(const std::string& text) {
     CannVersion version;
-    std::size_t next = 0;
-    // Release candidates before 8.5 have no third number.
-    for (; next < tokens.size() && next < 3 && is_number(tokens[next]); ++next) {
-      version.key_[next] = number(tokens[next]);
+    std::size_t parts = 0;
+    for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end) {
+      const bool is_number = text[begin] >= '0' && text[begin] <= '9';
+      end = is_number ? text.find_first_not_of("0123456789", begin)
+                      : text.find_first_of("0123456789.-", begin);
+      const std::string part = text.substr(begin, end - begin);
+      if (parts == version.parts_.size() || part.size() > 9) return std::nullopt;
+      version.parts_[parts] = is_number ? std::stoll(part) : stage_of(part);
+      if (version.parts_[parts++] == kUnknown) return std::nullopt;
+      end = begin + part.size();
+      if (end < text.size() && (text[end] == '.' || text[end] == '-')) ++end;
     }
-    if (next < 2 || tokens.size() < 3) return std::nullopt;
-    for (std::size_t place = 3; next < tokens.size(); place += 2) {
-      if (place >= version.key_.size()) return std::nullopt;
-      const std::size_t letters = tokens[next].find_first_of("0123456789");
-      const int64_t stage = stage_of(tokens[next].substr(0, letters));
-      if (stage == kReleased) return std::nullopt;
-      std::string count = letters == std::string::npos ? "" : tokens[next].substr(letters);
-      ++next;
-      if (count.empty() && next < tokens.size() && is_number(tokens[next])) count = tokens[next++];
-      if (!count.empty() && !is_number(count)) return std::nullopt;
-      version.key_[place] = stage;
-      version.key_[place + 1] = count.empty() ? 0 : number(count);
-    }
+    if (parts < 3) return std::nullopt;
     return version;
   }
 
-  bool operator<(const CannVersion& other) const noexcept { return key_ < other.key_; }
+  bool operator<(const CannVersion& other) const noexcept { return parts_ < other.parts_; }
 
  private:
-  static constexpr int64_t kReleased = 3;
+  static constexpr int64_t kUnknown = -4;
 
-  static int64_t stage_of(std::string_view name) {
-    constexpr std::array<std::string_view, kReleased> names{"alpha", "beta", "rc"};
-    std::size_t stage = 0;
-    while (stage < names.size() && names[stage] != name) ++stage;
-    return static_cast<int64_t>(stage);
+  // What comes before a release is less than 0, which stands for no further part.
+  static int64_t stage_of(const std::string& name) {
+    if (strcasecmp(name.c_str(), "alpha") == 0) return -3;
+    if (strcasecmp(name.c_str(), "beta") == 0) return -2;
+    return strcasecmp(name.c_str(), "rc") == 0 ? -1 : kUnknown;
   }
 
-  // Splits "8.5.0-rc.1" and "8.5.0.RC1", in lower case.
-  static std::vector<std::string> split(std::string_view text) {
-    std::vector<std::string> tokens(1);
-    for (const char c : text) {
-      if (c == '.' || c == '-') {
-        tokens.emplace_back();
-      } else {
-        tokens.back() += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-      }
-    }
-    return tokens;
-  }
-
-  // Whether the token is digits that fit an int64_t.
-  static bool is_number(const std::string& token) {
-    return !token.empty() && token.size() < 10 &&
-           token.find_first_not_of("0123456789") == std::string::npos;
-  }
-  static int64_t number(const std::string& token) { return std::stoll(token); }
-
-  // Major, minor and patch; a stage and its number; for "8.3.RC1.alpha002" the stage within.
-  std::array<int64_t, 7> key_{0, 0, 0, kReleased, 0, kReleased, 0};
+  std::array<int64_t, 7> parts_{};
 };
 
 namespace detail {

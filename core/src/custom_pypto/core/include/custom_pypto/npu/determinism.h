@@ -2,18 +2,38 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/loaded_library.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/torch_npu.h>
-#include <custom_pypto/torch_context.h>
 
 #include <cstdint>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
+namespace detail {
+
+// torch.are_deterministic_algorithms_enabled(); false when this torch keeps it elsewhere.
+inline bool wants_deterministic_algorithms() {
+  struct Context {
+    void* (*global)();
+    bool (*is_deterministic)(const void* context);
+  };
+  static const Context context = [] {
+    Context found{};
+    custom_pypto::detail::find_in_torch("_ZN2at13globalContextEv", found.global);
+    custom_pypto::detail::find_in_torch("_ZNK2at7Context23deterministicAlgorithmsEv",
+                                        found.is_deterministic);
+    return found;
+  }();
+  return context.global != nullptr && context.is_deterministic != nullptr &&
+         context.is_deterministic(context.global());
+}
+
+}  // namespace detail
 
 // The level of determinism that kernels need: 0 for none, else torch_npu's.
 inline int64_t deterministic_level() {
-  if (!custom_pypto::detail::wants_deterministic_algorithms()) return 0;
+  if (!detail::wants_deterministic_algorithms()) return 0;
   const uint32_t level = torch_npu().deterministic_level();
   return level == 0 ? 1 : level;
 }

@@ -14,6 +14,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/message.h>
+#include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/kernel_report.h>

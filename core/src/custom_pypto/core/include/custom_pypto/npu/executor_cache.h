@@ -7,7 +7,6 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel_search.h>
-#include <custom_pypto/npu/raw_tensor.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/switch.h>
 #include <custom_pypto/npu/torch_npu.h>
@@ -16,15 +15,12 @@
 #include <custom_pypto/torch_error.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -58,42 +54,11 @@ inline CannCache find_cann_cache() {
   return cache;
 }
 
-// A list of 64-bit words, with room for a launch of a few tensors: most launches allocate no memory
-// for it, which the queue's thread would have to free.
-class Words {
- public:
-  Words() = default;
-  Words(const Words&) = delete;
-  Words& operator=(const Words&) = delete;
-
-  void push_back(int64_t word) {
-    if (CUSTOM_PYPTO_UNLIKELY(size_ == capacity_)) grow();
-    data_[size_++] = word;
-  }
-  int64_t* data() noexcept { return data_; }
-  std::size_t size() const noexcept { return size_; }
-
- private:
-  CUSTOM_PYPTO_COLD void grow() {
-    auto more = std::make_unique<int64_t[]>(2 * capacity_);
-    std::copy(data_, data_ + size_, more.get());
-    more_ = std::move(more);
-    data_ = more_.get();
-    capacity_ *= 2;
-  }
-
-  std::array<int64_t, 80> few_;
-  std::unique_ptr<int64_t[]> more_;
-  int64_t* data_ = few_.data();
-  std::size_t size_ = 0;
-  std::size_t capacity_ = few_.size();
-};
-
 // Writes what distinguishes a launch from others with the same C++ types. A part of variable size,
 // or that may be absent, begins with a head: two different launches never have the same words.
 class KeyWriter {
  public:
-  explicit KeyWriter(Words& words) : words_(words) {}
+  explicit KeyWriter(std::vector<int64_t>& words) : words_(words) {}
 
   void put(int64_t value) { words_.push_back(value); }
   void put(int value) { put(static_cast<int64_t>(value)); }
@@ -177,7 +142,7 @@ class KeyWriter {
     }
   }
 
-  Words& words_;
+  std::vector<int64_t>& words_;
 };
 
 }  // namespace detail
@@ -250,7 +215,7 @@ class CacheEntry {
 
   const char* symbol_ = nullptr;
   std::size_t storages_ = 0;
-  detail::Words words_;  // the storages, then the key
+  std::vector<int64_t> words_;  // the storages, then the key
 };
 
 // This thread's use of the cache for one launch, from before phase 1 to after it. CANN keeps the

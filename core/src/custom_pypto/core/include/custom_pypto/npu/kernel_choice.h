@@ -39,7 +39,7 @@ class KernelChoice {
   }
 
   // The chosen kernel; null when no library has any. Searches once only, but throws as get() does.
-  const Kernel* find() const {
+  const Kernel* try_get() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
     if (chosen != nullptr || state_.is_missing.load(std::memory_order_acquire)) return chosen;
     const std::lock_guard<std::mutex> lock(state_.mutex);
@@ -48,7 +48,7 @@ class KernelChoice {
   }
 
   // The result of a search now, without choosing it.
-  KernelSearch preview() const {
+  KernelSearch peek() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
     return chosen == nullptr ? search() : KernelSearch{*chosen, {}, ""};
   }

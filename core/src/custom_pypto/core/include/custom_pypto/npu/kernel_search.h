@@ -18,7 +18,7 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 
-// With which types launches of a kernel agree (launch_site.h). A copy has not been compared.
+// With which types launches of a kernel agree (kernel_report.h). A copy has not been compared.
 class ComparedTypes {
  public:
   ComparedTypes() = default;

@@ -18,13 +18,13 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/empty.h>
+#include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/determinism.h>
 #include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_report.h>
-#include <custom_pypto/npu/launch_site.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
 

@@ -16,7 +16,7 @@ namespace npu {
 inline constexpr const char* kExecutorCacheVariable = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE";
 // Results are allocated as torch_npu's own ops allocate theirs (allocation.h): off, unless it is 1.
 inline constexpr const char* kAllocationVariable = "CUSTOM_PYPTO_NPU_ALLOCATION";
-// Launches are compared with the headers of opp packages (launch_site.h): on, unless it is 0.
+// Launches are compared with the headers of opp packages (kernel_report.h): on, unless it is 0.
 inline constexpr const char* kHeadersVariable = "CUSTOM_PYPTO_NPU_HEADERS";
 
 // Whether the environment variable is 1, or what it is `otherwise` if it is unset. Throws

@@ -9,8 +9,8 @@ from typing import Any
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
-from custom_pypto_cli import child, records
-from custom_pypto_cli.child import Outcome
+from custom_pypto_cli import plugin_list, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 
 
 def load(
@@ -24,7 +24,9 @@ def load(
     ended: dict[str, Outcome] = {}
     while True:
         blocked = without(ended)
-        outcome = child.call(function, *arguments, time_limit=time_limit, environment=blocked)
+        outcome = subprocess_call.call(
+            function, *arguments, time_limit=time_limit, environment=blocked
+        )
         found = None if outcome.ok else _find_culprit(outcome, ended, blocked, time_limit)
         if found is None:
             return outcome, ended
@@ -36,20 +38,17 @@ def without(plugins: Iterable[str]) -> dict[str, str]:
     return {environment.DISABLE: _join([*environment.read().disable, *plugins])}
 
 
-def describe_end(plugin: str, distribution: str, outcome: Outcome) -> tuple[str, str]:
-    """Return how loading a plugin ended its process, and what to do."""
-    return (
-        f"loading it ended the process: {outcome.failure}",
-        f"set {environment.DISABLE}={plugin}, or pip uninstall {shlex.quote(distribution)}",
-    )
-
-
 def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> None:
     """Have the records of plugins say that they failed, if `load` left them out."""
     for plugin in plugins:
-        if plugin["name"] in ended:
-            texts = describe_end(plugin["name"], plugin["distribution"], ended[plugin["name"]])
-            plugin.update(status=str(Status.FAILED), reason="\n".join(texts))
+        name = plugin["name"]
+        if name in ended:
+            uninstall = f"pip uninstall {shlex.quote(plugin['distribution'])}"
+            reason = (
+                f"loading it ended the process: {ended[name].failure}\n"
+                f"set {environment.DISABLE}={name}, or {uninstall}"
+            )
+            plugin.update(status=str(Status.FAILED), reason=reason)
 
 
 def _find_culprit(
@@ -75,7 +74,7 @@ def _find_culprit(
 def _try(names: Iterable[str], blocked: dict[str, str], time_limit: float) -> Outcome:
     """Load the plugins `names` alone."""
     variables = {**blocked, environment.ALLOW: _join(names)}
-    return child.call(records.load_all, time_limit=time_limit, environment=variables)
+    return subprocess_call.call(plugin_list.load_all, time_limit=time_limit, environment=variables)
 
 
 def _names_of_needed(plugin: InstalledPlugin, installed: Sequence[InstalledPlugin]) -> set[str]:

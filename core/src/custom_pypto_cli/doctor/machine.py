@@ -9,10 +9,8 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.probes.trial import Trial
-
-OLDEST_PYTHON = (3, 10)
+from custom_pypto_cli.doctor import DoctorContext
+from custom_pypto_cli.report import Check
 
 # The features by which CPU kernels are chosen, as Linux names them.
 _TELLING_FEATURES = (
@@ -22,20 +20,13 @@ _TELLING_FEATURES = (
 )
 
 
-def probes(trial: Trial) -> Iterator[Probe]:
+def checks(context: DoctorContext) -> Iterator[Check]:
     """Look at Python, the platform and the processor."""
-    del trial
-    python = Probe("python", f"{platform.python_version()} ({sys.executable})")
-    if sys.version_info[:2] < OLDEST_PYTHON:
-        oldest = ".".join(map(str, OLDEST_PYTHON))
-        python = python.with_problem(
-            f"Python {platform.python_version()} is older than {oldest}",
-            f"make an environment with Python {oldest} or newer",
-        )
-    yield python
-    yield Probe("platform", f"{sysconfig.get_platform()}, {' '.join(platform.libc_ver()).strip()}")
-    yield Probe("processors", str(_usable_processors()))
-    yield Probe("cpu features", ", ".join(cpu_features()) or "(not known)")
+    del context
+    yield Check("python", f"{platform.python_version()} ({sys.executable})")
+    yield Check("platform", f"{sysconfig.get_platform()}, {' '.join(platform.libc_ver()).strip()}")
+    yield Check("processors", str(len(os.sched_getaffinity(0))))
+    yield Check("cpu features", ", ".join(cpu_features()) or "(not known)")
 
 
 def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
@@ -50,10 +41,3 @@ def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
             found = set(value.split())
             return [feature for feature in _TELLING_FEATURES if feature in found]
     return []
-
-
-def _usable_processors() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:
-        return os.cpu_count() or 1

@@ -16,7 +16,10 @@
 // Kernels that multiply int8 numbers (int8_tile.h) are compiled for further instruction sets: name
 // their source in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
 //
-// Such a source includes nothing of the standard library, ATen or torch: see README.md.
+// Such a source includes nothing of the standard library, ATen or torch: the linker would merge
+// inline functions compiled there with those of other files, and older machines would crash. Its
+// functions are in an unnamed namespace for the same reason, and its table is constexpr, so that
+// nothing compiled for an instruction set runs before the choice.
 #pragma once
 
 #include <custom_pypto/cpu/isa.h>

@@ -1,4 +1,4 @@
-"""Foreign code, run in an interpreter of its own: it may raise, crash or hang there."""
+"""Calls foreign code in an interpreter of its own: it may raise, crash or hang there."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from custom_pypto_contract import guarded
 from custom_pypto_discovery.printable import shorten
 
 TIME_LIMIT = 60.0
-"""Seconds that a child may take by default."""
+"""Seconds that a process may take by default."""
 
 _MOST_LINES = 40
 _LINES_OF_FAILURE = 12
 
-# The child sees the modules that this process sees. `python -c` puts the current folder first, so
+# The process sees the modules that this one sees. `python -c` puts the current folder first, so
 # only `sys`, which is built in, may be imported before the path is set. Output of foreign code goes
-# to standard error: standard output is for the report alone. The child is short: the garbage
+# to standard error: standard output is for the report alone. The process is short: the garbage
 # collector would go through all of torch's objects several times for nothing.
 _PROLOGUE = """\
 import sys
@@ -40,10 +40,10 @@ sys.excepthook = _report_exception
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a child ended."""
+    """How a process ended."""
 
     value: object = None
-    """The report of a child that ended well."""
+    """The report of one that ended well."""
     failure: str = ""
     """Why it did not end well, such as the text of its exception; empty when it did."""
     trace: str = ""
@@ -55,7 +55,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the child ran to its end."""
+        """Whether the process ran to its end."""
         return not self.failure
 
     @property
@@ -75,10 +75,8 @@ def call(
 
     Its arguments must have a `repr` that is Python source, its result must be JSON.
     """
-    code = (
-        f"from {function.__module__} import {function.__name__} as function\n"
-        f"report(function(*{arguments!r}))"
-    )
+    module, name = function.__module__, function.__name__
+    code = f"from {module} import {name} as function\nreport(function(*{arguments!r}))"
     return run(code, time_limit=time_limit, environment=environment)
 
 
@@ -90,7 +88,9 @@ def run(
     ``environment`` is added to that of this process. The code never makes this function raise:
     `Outcome.failure` reports an exception, a crash, an end without a report, and a time-out.
     """
-    command = [sys.executable, "-c", _PROLOGUE.format(path=_path()) + code]
+    # Without the entry of `sys.path` that stands for the current folder.
+    path = [entry for entry in sys.path if isinstance(entry, str) and entry]
+    command = [sys.executable, "-c", _PROLOGUE.format(path=ascii(path)) + code]
     variables = {**os.environ, **(environment or {})}
     try:
         ended = guarded.run(command, time_limit=time_limit, env=variables)
@@ -100,28 +100,26 @@ def run(
 
 
 def judge(status: int | None, output: str, errors: str, time_limit: float) -> Outcome:
-    """Return how a child ended that wrote `output` and `errors`.
+    """Return how a process ended that wrote `output` and `errors`.
 
-    ``status`` is that of `subprocess`; None if the child had to be stopped after its time.
+    ``status`` is that of `subprocess`; None if the process had to be stopped after its time.
     """
-    trace = _end_of(errors, _MOST_LINES)
-    last_lines = _end_of(errors, _LINES_OF_FAILURE)
     reports = _reports(output)
-    progress = reports.get("progress")
-    if status is None:
-        failure = _with_output(f"did not end within {time_limit:g} s", last_lines)
-        return Outcome(failure=failure, trace=trace, progress=progress, timed_out=True)
+    lines = errors.strip().splitlines()
+    outcome = Outcome(trace=_join(lines[-_MOST_LINES:]), progress=reports.get("progress"))
     if status == 0 and "value" in reports:
-        return Outcome(value=reports["value"], trace=trace, progress=progress)
-    if status > 0 and "exception" in reports:
-        failure = shorten(str(reports["exception"]))
-    else:
-        failure = _with_output(describe_status(status), last_lines)
-    return Outcome(failure=failure, trace=trace, progress=progress)
+        return replace(outcome, value=reports["value"])
+    if status is not None and status > 0 and "exception" in reports:
+        return replace(outcome, failure=shorten(str(reports["exception"])))
+    # It gave no reason; its output may.
+    end = f"did not end within {time_limit:g} s" if status is None else describe_status(status)
+    last = _join(lines[-_LINES_OF_FAILURE:])
+    failure = f"{end}\nits output ended with:\n{last}" if last else end
+    return replace(outcome, failure=failure, timed_out=status is None)
 
 
 def report_progress(value: object) -> None:
-    """Report, in a child, how far it is; see `Outcome.progress`. Does nothing elsewhere."""
+    """Report, in such a process, how far it is; see `Outcome.progress`. Does nothing elsewhere."""
     report = getattr(sys.modules["__main__"], "report", None)
     if report is not None:
         report(value, "progress")
@@ -130,15 +128,12 @@ def report_progress(value: object) -> None:
 def describe_status(status: int) -> str:
     """Return how a process ended that gave no report; `status` is that of `subprocess`."""
     if status < 0:
-        return f"crashed with {_signal_name(-status)}"
+        known = {each.value for each in signal.Signals}
+        name = signal.Signals(-status).name if -status in known else f"signal {-status}"
+        return f"crashed with {name}"
     if status > 0:
         return f"ended with status {status}"
     return "ended with status 0 before it was done, as a call of exit() does"
-
-
-def _path() -> str:
-    """Return `sys.path` as Python source, without the entry that stands for the current folder."""
-    return ascii([entry for entry in sys.path if isinstance(entry, str) and entry])
 
 
 def _reports(text: str) -> dict[str, object]:
@@ -152,17 +147,5 @@ def _reports(text: str) -> dict[str, object]:
     return found
 
 
-def _with_output(failure: str, trace: str) -> str:
-    """Return how a child ended that gave no reason; its output may."""
-    return f"{failure}\nits output ended with:\n{trace}" if trace else failure
-
-
-def _end_of(text: str, most: int) -> str:
-    return shorten("\n".join(text.strip().splitlines()[-most:]))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _join(lines: Sequence[str]) -> str:
+    return shorten("\n".join(lines))

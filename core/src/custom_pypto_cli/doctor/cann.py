@@ -6,29 +6,29 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_cli import distribution
-from custom_pypto_cli.probes.probe import Probe
-from custom_pypto_cli.probes.trial import Trial
+from custom_pypto_discovery import distributions
+
+from custom_pypto_cli.doctor import DoctorContext
+from custom_pypto_cli.report import Check
 
 FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
 
 
-def probes(trial: Trial) -> Iterator[Probe]:
+def checks(context: DoctorContext) -> Iterator[Check]:
     """Look at the variables that name CANN's folders."""
-    del trial
+    del context
     for name in FOLDERS:
         value = os.environ.get(name, "")
-        probe = Probe(name, value or "not set")
-        entries = [entry for entry in value.split(os.pathsep) if entry]
-        missing = [entry for entry in entries if not Path(entry).is_dir()]
+        check = Check(name, value or "not set")
+        missing = [each for each in value.split(os.pathsep) if each and not Path(each).is_dir()]
         if missing:
-            probe = probe.with_problem(
+            check = check.with_problem(
                 f"{name} names {', '.join(missing)}, which is not there",
                 f"correct {name}, or unset it; `source <CANN folder>/set_env.sh` sets it",
             )
-        elif not value and name == "ASCEND_HOME_PATH" and distribution.version("torch_npu"):
-            probe = probe.with_note(
+        elif not value and name == FOLDERS[0] and distributions.version("torch_npu") is not None:
+            check = check.with_note(
                 "torch_npu is installed, but CANN's environment is not set",
                 "run `source <CANN folder>/set_env.sh` before using an NPU",
             )
-        yield probe
+        yield check

@@ -1,4 +1,4 @@
-"""custom_pypto_cli.child: foreign code cannot take the command line down."""
+"""custom_pypto_cli.subprocess_call: foreign code cannot take the command line down."""
 
 from __future__ import annotations
 
@@ -8,55 +8,46 @@ import signal
 import sys
 
 import pytest
-from custom_pypto_cli import child
+from custom_pypto_cli import subprocess_call
 from custom_pypto_contract import guarded
 from plugin_factory import link
 
-
-def test_reports_a_value():
-    outcome = child.run("report({'answer': 42})")
-    assert outcome.ok
-    assert outcome.value == {"answer": 42}
-
-
-def test_reports_a_value_larger_than_a_pipe_holds():
-    assert child.run("report('x' * 1_000_000)").value == "x" * 1_000_000
-
-
-def test_what_the_code_prints_does_not_disturb_the_report():
-    outcome = child.run("import os; print('noise'); os.system('echo more'); report(1)")
-    assert outcome.value == 1
-
-
-def test_an_exception_is_reported_by_its_type_and_whole_text():
-    outcome = child.run(r"raise ImportError('first line\nsecond line')")
-    assert outcome.failure == "ImportError: first line\nsecond line"
-    assert "Traceback" in outcome.trace
-
-
 UNDONE = "ended with status 0 before it was done, as a call of exit() does"
-ENDS = {
-    "os.kill(os.getpid(), 11)": "crashed with SIGSEGV",
-    "os._exit(3)": "ended with status 3",
-    "os._exit(0)": UNDONE,
-    # Half a report is none.
-    "_reports.write('{\"val'); _reports.flush(); os._exit(0)": UNDONE,
+PRINTS = "print('about to end', flush=True)"
+PRINTED = "\nits output ended with:\nabout to end"
+# What the code is, and its value or failure.
+ENDS: dict[str, tuple[object, str]] = {
+    "report({'answer': 42})": ({"answer": 42}, ""),
+    "report('x' * 1_000_000)": ("x" * 1_000_000, ""),  # more than a pipe holds
+    "print('noise'); os.system('echo more'); report(1)": (1, ""),
+    "report(os.environ['CLI_TEST'])": ("set", ""),
+    "os.kill(os.getpid(), 11)": (None, "crashed with SIGSEGV"),
+    "os._exit(3)": (None, "ended with status 3"),
+    "os._exit(0)": (None, UNDONE),
+    f"{PRINTS}; os._exit(3)": (None, f"ended with status 3{PRINTED}"),
+    f"{PRINTS}; os._exit(0)": (None, f"{UNDONE}{PRINTED}"),
+    f"{PRINTS}; os.abort()": (None, f"crashed with SIGABRT{PRINTED}"),
+    # Half a report is none, as is one that is nested too deeply.
+    "_reports.write('{\"val'); _reports.flush(); os._exit(0)": (None, UNDONE),
+    "_reports.write('[' * 100000 + chr(10)); _reports.flush()": (None, UNDONE),
 }
 
 
 @pytest.mark.parametrize("code", ENDS)
-def test_an_end_without_a_report_is_a_failure(code):
-    assert child.run(f"import os; {code}") == child.Outcome(failure=ENDS[code])
+def test_an_end_is_a_value_or_a_failure(code):
+    outcome = subprocess_call.run(f"import os; {code}", environment={"CLI_TEST": "set"})
+    assert (outcome.value, outcome.failure) == ENDS[code]
+    assert outcome.ok is not bool(outcome.failure)
 
 
-@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(3)", "os.abort()"])
-def test_the_end_of_the_output_is_reported_with_an_end_that_says_nothing(end):
-    outcome = child.run(f"import os; print('about to end', flush=True); {end}")
-    assert outcome.failure.endswith("\nits output ended with:\nabout to end")
+def test_an_exception_is_reported_by_its_type_and_whole_text():
+    outcome = subprocess_call.run(r"raise ImportError('first line\nsecond line')")
+    assert outcome.failure == "ImportError: first line\nsecond line"
+    assert "Traceback" in outcome.trace
 
 
 def test_a_long_text_of_an_exception_is_shortened():
-    outcome = child.run("raise ValueError('x' * 10_000_000)")
+    outcome = subprocess_call.run("raise ValueError('x' * 10_000_000)")
     assert outcome.failure.startswith("ValueError: xxx")
     assert len(outcome.failure) < 5000
     assert len(outcome.brief) == 100
@@ -67,7 +58,7 @@ def test_a_child_that_hangs_is_ended_with_what_it_started():
         "import subprocess, sys\n"
         "subprocess.run([sys.executable, '-c', 'import signal; signal.pause()'])"
     )
-    outcome = child.run(hang, time_limit=0.5)
+    outcome = subprocess_call.run(hang, time_limit=0.5)
     assert outcome.failure == "did not end within 0.5 s"
 
 
@@ -84,7 +75,9 @@ report(daemon.pid)
 @pytest.mark.parametrize("end", ["", "import signal; signal.pause()"], ids=["ends", "hangs"])
 def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
     monkeypatch.setattr(guarded, "_GRACE_S", 0.1)
-    outcome = child.run(DAEMON + end, time_limit=3.0 if end else child.TIME_LIMIT)
+    outcome = subprocess_call.run(
+        DAEMON + end, time_limit=3.0 if end else subprocess_call.TIME_LIMIT
+    )
     os.kill(outcome.progress, signal.SIGKILL)
     assert outcome.timed_out == bool(end)
     assert end or outcome.value == outcome.progress
@@ -93,21 +86,16 @@ def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
 def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
     monkeypatch.setattr(guarded, "_MOST_KEPT", 1000)
     flood = "for i in range(99999): print(i, file=sys.stderr); report(i, 'progress')\n"
-    outcome = child.run(f"{flood}report(7)")
+    outcome = subprocess_call.run(f"{flood}report(7)")
     assert (outcome.value, outcome.progress) == (7, 99998)
     assert outcome.trace.endswith("99998")
     assert len(outcome.trace) <= 1000
 
 
-def test_a_report_that_is_nested_too_deeply_is_none():
-    outcome = child.run("_reports.write('[' * 100000 + chr(10)); _reports.flush()")
-    assert outcome.failure.startswith("ended with status 0 before it was done")
-
-
 def test_the_child_sees_the_modules_of_this_process(monkeypatch, tmp_path):
     (tmp_path / "only_here.py").write_text("value = 7\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert child.run("import only_here; report(only_here.value)").value == 7
+    assert subprocess_call.run("import only_here; report(only_here.value)").value == 7
 
 
 @pytest.mark.parametrize("own_path", [sys.path, ["", *sys.path]], ids=["without", "with"])
@@ -115,25 +103,28 @@ def test_the_child_does_not_see_the_current_folder(own_path, monkeypatch, tmp_pa
     (tmp_path / "stray_module.py").write_text("")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", own_path)
-    assert "No module named 'stray_module'" in child.run("import stray_module").failure
+    assert "No module named 'stray_module'" in subprocess_call.run("import stray_module").failure
 
 
 @pytest.mark.parametrize("module", ["json", "re"])
 def test_the_child_starts_without_a_module_of_the_current_folder(module, monkeypatch, tmp_path):
     (tmp_path / f"{module}.py").write_text("raise RuntimeError('not this one')\n")
     monkeypatch.chdir(tmp_path)
-    assert child.run("report('started')").value == "started"
+    assert subprocess_call.run("report('started')").value == "started"
 
 
-def test_added_variables_reach_the_child():
-    outcome = child.run(
-        "import os; report(os.environ['CLI_TEST'])", environment={"CLI_TEST": "set"}
-    )
-    assert outcome.value == "set"
+def test_progress_is_known_however_a_process_ends() -> None:
+    code = "from custom_pypto_cli.subprocess_call import report_progress as tell; import os"
+    code += "; tell('a'); tell('b')"
+    assert subprocess_call.run(f"{code}; os._exit(0)").progress == "b"
+    assert subprocess_call.run(f"{code}; report(1)").progress == "b"
+    hung = subprocess_call.run(f"{code}; import signal; signal.pause()", time_limit=5)
+    assert (hung.progress, hung.timed_out) == ("b", True)
+    subprocess_call.report_progress("nobody listens")
 
 
 def test_a_function_is_called_with_its_arguments():
-    assert child.call(shlex.quote, "two words").value == "'two words'"
+    assert subprocess_call.call(shlex.quote, "two words").value == "'two words'"
 
 
 @pytest.mark.parametrize(

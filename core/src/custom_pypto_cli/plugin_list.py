@@ -1,0 +1,236 @@
+"""The plugins that core loads, what a name among them means, and what is to be said of them."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from custom_pypto_contract import aclnn_launch
+from custom_pypto_contract.description import describe
+from custom_pypto_contract.errors import find_similar
+from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
+from custom_pypto_discovery.environment import STRICT
+from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
+from custom_pypto_discovery.installed_plugin import LOADING, delete
+
+from custom_pypto_cli.subprocess_call import report_progress
+
+if TYPE_CHECKING:
+    from custom_pypto.core import NpuKernelRecord, PluginRecord
+
+NO_ISA = "none: "
+"""The beginning of the text where there is no instruction set; the reason follows."""
+
+
+def load() -> tuple[PluginRecord, ...]:
+    """Import core, which loads the plugins, and return their records in core's order.
+
+    The records report rejected and failed plugins. So there are no warnings, and no error even if
+    CUSTOM_PYPTO_STRICT is set. Any other error of the import goes to the caller.
+    """
+    os.environ.pop(STRICT, None)
+    logger = logging.getLogger("custom_pypto")
+    logger.setLevel(logging.DEBUG)
+    logger.propagate = False
+    logger.addHandler(_ProgressHandler())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plugins: tuple[PluginRecord, ...] = _core().plugins()
+    return plugins
+
+
+class _ProgressHandler(logging.Handler):
+    """Reports from core's log which plugin is loading, empty if none is."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Report the plugin if `record` is of the begin or the end of its loading."""
+        if (plugin := getattr(record, LOADING, None)) is not None:
+            report_progress(plugin)
+
+
+def load_plain() -> list[dict[str, Any]]:
+    """Load the plugins; return their records as JSON."""
+    return [as_json(plugin) for plugin in load()]
+
+
+def load_all() -> dict[str, Any]:
+    """Load the plugins; return their records and torch's seconds, as JSON."""
+    start = time.perf_counter()
+    # The import of core, which follows, has a better text for an error.
+    with suppress(Exception):
+        importlib.import_module("torch")
+    seconds = time.perf_counter() - start
+    plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
+    return {"plugins": plugins, "torch": seconds}
+
+
+def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
+    """Load the plugins; return the NPU kernels of each, as JSON."""
+    return {plugin.name: [as_json(each) for each in npu_kernels(plugin)] for plugin in load()}
+
+
+# What follows is for records that `load` returned.
+
+
+def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
+    """Return the plugins called ``name``, else those with an op called so, with that op alone."""
+    called = [plugin for plugin in plugins if name in (plugin.name, plugin.distribution)]
+    if called:
+        return called
+    bare = _strip_prefix(name)
+    providers: list[PluginRecord] = []
+    for plugin in plugins:
+        ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
+        if ops:
+            providers.append(replace(plugin, ops=ops))
+    return providers
+
+
+def find_ops(
+    name: str, plugins: Sequence[PluginRecord]
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """Return what a name means, for `commands.expect_loaded`, and its loaded ops with plugins."""
+    found = find(name, plugins)
+    loaded = [plugin for plugin in found if plugin.status == "loaded"]
+    meant = {
+        "plugins": list(map(as_json, found)),
+        "unknown": "" if found else explain_unknown(name, plugins),
+    }
+    return meant, [(plugin.name, op.name) for plugin in loaded for op in plugin.ops]
+
+
+def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
+    """Return that nothing is called `name`, and what is."""
+    known = {plugin.name for plugin in plugins}
+    known |= {plugin.distribution for plugin in plugins}
+    known |= {op.name for plugin in plugins for op in plugin.ops}
+    near = find_similar(_strip_prefix(name), sorted(known - {""}), most=4, cutoff=0.5)
+    hint = f"did you mean {', '.join(near)}? " if near else ""
+    return (
+        f"no installed op or plugin is called {name!r}; {hint}`custom-pypto list` shows what is"
+        f" installed; {HOW_TO_INSTALL_OPS}"
+    )
+
+
+def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
+    """Return `record` as plain data: a path is its text, and what does not exist is empty."""
+    plain: dict[str, Any] = _plain(record)
+    for op in plain.get("ops", ()):
+        # The plugin's record holds the op.
+        del op["plugin"]
+    return plain
+
+
+def describe_contract(op: str) -> list[str]:
+    """Return what the contract of a loaded op says besides its schema."""
+    return describe(_core().contract(op)).splitlines()[1:]
+
+
+def cpu_isa(plugin: PluginRecord) -> str:
+    """Return the instruction set of ``plugin``'s CPU kernels, why there is none, or ''."""
+    if plugin.status != "loaded":
+        return ""
+    try:
+        return _core().cpu_isa(plugin.name) or ""
+    except _core().PluginError as error:
+        return f"{NO_ISA}{error}"
+
+
+def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
+    """Return the NPU kernels of ``plugin``; empty when it is not loaded.
+
+    Searches this machine, which loads the libraries with kernels that it finds.
+    """
+    if plugin.status != "loaded":
+        return ()
+    found: tuple[NpuKernelRecord, ...] = _core().npu_kernels(plugin.name)
+    return found
+
+
+# What follows is for records that `as_json` returned.
+
+
+def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return, for each op of a loaded plugin that no device can run, what is wrong and a remedy."""
+    if plugin["status"] != "loaded":
+        return []
+    return [
+        describe_missing_kernel(op["name"], plugin["distribution"])
+        for op in plugin["ops"]
+        if not has_device(op["dispatch_keys"])
+    ]
+
+
+def describe_leftover(folder: str | Path) -> tuple[str, str]:
+    """Return what is wrong with a leftover metadata folder, and what to do."""
+    return (
+        f"{folder} is left over from another installation of it, and confuses pip",
+        delete(Path(folder)),
+    )
+
+
+def find_remarks(plugin: dict[str, Any]) -> list[str]:
+    """Return the warnings about a loaded plugin."""
+    texts = [*describe_missing_kernels(plugin), *map(describe_leftover, plugin["leftovers"])]
+    return ["; ".join(text) for text in texts]
+
+
+def describe_kernel(kernel: dict[str, Any]) -> str:
+    """Return one line that says what serves an op on an NPU."""
+    if kernel["symbol"]:
+        unchecked = f"; unchecked: {kernel['unchecked']}" if kernel["unchecked"] else ""
+        return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']}){unchecked}"
+    if kernel["fault"]:
+        return "none that can be used"
+    return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
+
+
+def describe_faults(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield why a kernel must not be launched, and what to do."""
+    if kernel["fault"]:
+        yield kernel["fault"], "until then the op fails on an NPU"
+    if kernel["mismatch"]:
+        yield kernel["mismatch"], aclnn_launch.REMEDY
+
+
+def describe_shadowed(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield which opp packages a kernel hides from the search, and what to do."""
+    if not kernel["shadowed"]:
+        return
+    others = ", ".join(kernel["shadowed"])
+    remark = f"{kernel['symbol']} is also in {others}; {kernel['library']} is found first and wins"
+    advice = (
+        "uninstall the package that you do not want, or change the order: ASCEND_CUSTOM_OPP_PATH,"
+        " then load_priority of ASCEND_OPP_PATH/vendors/config.ini"
+    )
+    yield remark, advice
+
+
+def _core() -> Any:
+    return importlib.import_module("custom_pypto.core")
+
+
+def _strip_prefix(name: str) -> str:
+    for prefix in ("torch.ops.", "custom_pypto.", "custom_pypto::"):
+        name = name.removeprefix(prefix)
+    return name.removesuffix(".default")
+
+
+def _plain(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    return value
