@@ -16,6 +16,7 @@ FOLDERS = (
     "integrations",
     "plugins",
     "simulator",
+    "testing",
     "tests",
 )
 SUFFIXES = {".cpp", ".h"}

@@ -356,7 +356,7 @@ def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> 
     custom = machine.opp("custom", "first")
     text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
     assert "torch_npu is not loaded" in text
-    assert "pip install custom-pypto-core[npu]" in text
+    assert "pip install torch_npu" in text
 
 
 def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:

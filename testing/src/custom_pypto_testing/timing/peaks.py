@@ -118,7 +118,7 @@ def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
         return int(run(parallel, threads, ctypes.c_int64(rounds)))
 
     call(1)
-    once = min(timeit.repeat(lambda: call(_FEW_ROUNDS), number=1, repeat=2))
+    once = min(timeit.repeat(lambda: call(_FEW_ROUNDS), number=1, repeat=5))
     rounds = int(_FEW_ROUNDS * _SECONDS / once) + 1
     return Peak(lambda: call(rounds), call(1) * rounds)
 
