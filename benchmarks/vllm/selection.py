@@ -8,9 +8,6 @@ from typing import Any
 
 import torch
 from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_interleaved
-from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache, keys_and_scales
-from custom_pypto_vllm.metadata import StepMetadata
-from custom_pypto_vllm.platform import BLOCK_SIZE
 from torch import Tensor
 
 from benchmarks.cases.paging import block_table, generator, normal
@@ -24,6 +21,11 @@ def measure(
 
     Also returns which share of the selected positions is selected from both.
     """
+    # They import vLLM, which an engine's process configures first.
+    from custom_pypto_vllm.index_cache import IndexCache, Int8IndexCache
+    from custom_pypto_vllm.metadata import StepMetadata
+    from custom_pypto_vllm.platform import BLOCK_SIZE
+
     table, blocks = block_table([context] * requests, generator(), BLOCK_SIZE)
     keys = _normal(blocks, BLOCK_SIZE, INDEX_SIZE)
     last = context - 1
@@ -52,6 +54,8 @@ def measure(
 
 def _int8_cache(keys: Tensor) -> Any:
     """Return what Int8IndexCache has once `keys` are written to it."""
+    from custom_pypto_vllm.index_cache import Int8IndexCache, keys_and_scales
+
     blocks, block, size = keys.shape
     cache = torch.empty(blocks, block, size + torch.float32.itemsize, dtype=torch.uint8)
     int8: Any = SimpleNamespace()

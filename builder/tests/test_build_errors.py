@@ -233,8 +233,8 @@ def with_headers_of_abi_1_2(project: Project) -> Project:
 def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2: Project) -> None:
     assert (
         "error: the headers of custom-pypto-core have the core ABI 1.2, but this"
-        " custom-pypto-build knows 1.0; install the versions of both that belong together: pip"
-        " install --upgrade custom-pypto-build custom-pypto-core"
+        " custom-pypto-build knows 1.0; install the versions of both that belong together: in"
+        " a clone of the project, `pip install --no-build-isolation ./builder ./core`"
     ) in failure(with_headers_of_abi_1_2)
 
 

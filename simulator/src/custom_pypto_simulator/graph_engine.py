@@ -80,7 +80,7 @@ class Graph:
     """A serialised graph of torchair."""
 
     def __init__(self, serialised: bytes) -> None:
-        """Raises ValueError when an operator is not emulated.
+        """Raises ValueError when an operator that an output needs is not emulated.
 
         As GE, before anything runs: what fails on a stream reaches Python as a number.
         """
@@ -89,7 +89,7 @@ class Graph:
         self._arguments = [node for node in self._nodes if node.type == "Data"]
         self._order = _schedule(self._nodes)
         self._kernels = {}
-        for node in self._nodes:
+        for node in self._order:
             if node.type not in _OF_GRAPHS:
                 self._kernels[node.type] = _kernel(node.type)
         outputs = next(node for node in self._nodes if node.type == "NetOutput")

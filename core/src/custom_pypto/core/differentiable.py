@@ -53,8 +53,10 @@ def _past_autograd(overload: OpOverload[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         if is_dynamo_compiling():
             return overload(*args, **kwargs)
+        if is_inference():
+            return op(*args, **kwargs)
         given = (*args, *kwargs.values())
-        if is_inference() or (
+        if (
             (is_grad_enabled() and any_requires_grad(*given))
             # A subclass or a mode may turn the call into one with a gradient.
             or has_torch_function(given)

@@ -43,8 +43,11 @@ def compare_fake(case: Case, returned: Any) -> None:
 def compare_fake_on_meta(case: Case, call: Case, returned: Any) -> None:
     """Compare what the kernel returned for the arguments of `call` with the fake's outputs.
 
-    The fake runs on meta, so that devices are not compared.
+    The fake runs on meta, so that devices are not compared. An op that returns nothing may be
+    without a fake: FakeTensorMode needs none.
     """
+    if not tensor_outputs(returned) and not case.op.has_kernel_for("Meta"):
+        return
     fake = {n: _properties(t) for n, t in tensor_outputs(call.map(Twins()).run()).items()}
     for each in fake.values():
         del each["device"]

@@ -7,10 +7,10 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-
-from .interleaved import Quartiles
+if TYPE_CHECKING:
+    from .interleaved import Quartiles
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ def duration(seconds: float | None) -> str:
 
 def describe_machine() -> dict[str, str | int]:
     """Return the processor, its vector extension as torch sees it, threads and versions."""
+    import torch
+
     return {
         "processor": _processor(),
         "cores": os.cpu_count() or 0,

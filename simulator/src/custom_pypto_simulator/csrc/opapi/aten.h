@@ -36,6 +36,9 @@ class AtenOp {
     if constexpr (std::is_same_v<Arg, at::Tensor&>) {
       if (is_in_place && outputs.empty()) stack.emplace_back(value);
       outputs.push_back(value);
+    } else if constexpr (std::is_same_v<Arg, at::Scalar>) {
+      // For a schema, a bool is no Scalar.
+      stack.emplace_back(value.isBoolean() ? at::Scalar(value.toLong()) : value);
     } else if constexpr (!std::is_same_v<Arg, int8_t>) {  // CANN's cubeMathType: a precision
       stack.emplace_back(value);
     }
