@@ -193,6 +193,11 @@ def test_what_is_no_file_is_explained(tmp_path: Path) -> None:
 def test_the_op_of_a_schema_is_named_as_the_schema_says() -> None:
     schema = "foo.out(int[] a=[1, 2],\n    str s='(') -> (Tensor, int)"
     assert manifest.make_op({"schema": schema}) == ManifestOp("foo.out", schema)
+    assert manifest.make_op({"schema": schema, "random": True, "x": 1}).data == {
+        "schema": schema,
+        **EMPTY_CONTRACT,
+        "random": True,
+    }
 
 
 def test_what_is_no_schema_is_refused() -> None:
