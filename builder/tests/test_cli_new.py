@@ -44,8 +44,8 @@ def test_says_what_it_wrote_and_what_is_left(capsys):
         "next:\n"
         "  cd acme-rms\n"
         "  pip install --no-build-isolation -e .\n"
-        "  pip install custom-pypto-testing\n"
-        "  python -m pytest tests\n"
+        "  python -m pytest tests  # by custom-pypto-testing: in a clone of the project, `pip"
+        " install --no-build-isolation ./testing`\n"
     )
 
 

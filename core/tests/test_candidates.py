@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP
 from custom_pypto_discovery import candidates, distributions
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, delete, reinstall
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, delete
 from manifests import make_manifest
 
 MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
@@ -71,19 +71,10 @@ def only() -> InstalledPlugin:
     return found
 
 
-def test_nothing_installed_gives_no_candidate(folder: Path) -> None:
-    assert candidates.find() == ()
-
-
 def test_candidate_has_name_module_distribution_version_and_folder(folder: Path) -> None:
-    install(folder)
-    metadata = folder / "acme_first-1.0.dist-info"
+    assert candidates.find() == ()
+    metadata = install(folder)
     assert only() == InstalledPlugin(*FIRST, folder / "acme_first", metadata)
-
-
-def test_nothing_is_imported(folder: Path) -> None:
-    install(folder)
-    candidates.find()
     assert "acme_first" not in sys.modules
 
 
@@ -101,12 +92,6 @@ def test_order_is_that_of_the_distributions_names(folder: Path) -> None:
 def test_folder_is_that_of_the_top_level_package(folder: Path) -> None:
     install(folder, entry_points=f"[{GROUP}]\nfirst = acme_first.hooks.all\n")
     assert (only().module, only().folder) == ("acme_first.hooks.all", folder / "acme_first")
-
-
-def test_of_one_distribution_on_two_paths_the_first_counts(folders: tuple[Path, Path]) -> None:
-    for place in reversed(folders):
-        install(place)
-    assert (only().folder, only().reason) == (folders[0] / "acme_first", "")
 
 
 @pytest.fixture(params=[False, True], ids=["listed-up", "listed-down"])
@@ -144,27 +129,21 @@ def test_the_newer_metadata_is_the_leftover_where_the_files_are_older(folder: Pa
 
 
 def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
-    folders: tuple[Path, Path],
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leftover = install(folders[0], package=False, version="0.9")
     install(folders[1])
+    # A folder that is on the path twice counts once.
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folders[0])])
     assert (only().folder, only().version) == (folders[1] / "acme_first", "1.0")
     assert only().leftovers == (leftover,)
-
-
-def test_folder_that_is_on_the_path_twice_counts_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leftover = install(folder, package=False, version="0.9")
-    install(folder)
-    monkeypatch.setattr(sys, "path", [str(folder), str(folder)])
-    assert (only().version, only().leftovers) == ("1.0", (leftover,))
 
 
 def test_a_whole_plugin_in_a_later_folder_is_not_left_over(folders: tuple[Path, Path]) -> None:
     install(folders[0])
     install(folders[1], version="0.9")
-    assert (only().version, only().leftovers) == ("1.0", ())
+    assert (only().folder, only().version) == (folders[0] / "acme_first", "1.0")
+    assert (only().reason, only().leftovers) == ("", ())
 
 
 def test_an_editable_installation_is_not_left_over(folder: Path) -> None:
@@ -203,34 +182,52 @@ def test_broken_metadata_of_another_distribution_does_not_hide_plugins(folder: P
     assert [found.name for found in candidates.find() if not found.reason] == ["first"]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "distribution", "missing"),
-    [("Name: acme-first\n", "acme-first", "version"), ("", "acme_first", "name")],
-)
-def test_metadata_without_version_or_name_is_a_problem(
-    folder: Path, metadata: str, distribution: str, missing: str
+def _shadow(folder: Path, file: str) -> None:
+    install(folder / "site")
+    (folder / file).parent.mkdir(exist_ok=True)
+    (folder / file).write_text(MODULE_THAT_MUST_NOT_RUN)
+
+
+NO_MODULE = "it must name a module, such as 'custom_pypto_add_custom'"
+SHADOWED = "another module called 'acme_first', FOLDER/acme_first"
+# How the reason begins, and what is in a folder before `site` and after it.
+PROBLEMS: dict[str, Callable[[Path], object]] = {
+    "its metadata gives no version; DELETE, and reinstall it: pip install --force-reinstall"
+    " --no-deps acme-first": lambda folder: install(folder, metadata="Name: acme-first\n"),
+    "its metadata gives no name; DELETE, and reinstall it: pip install --force-reinstall --no-deps"
+    " acme_first": lambda folder: install(folder, metadata=""),
+    "its metadata cannot be read: UnsuitableFileError: is no": lambda folder: (
+        install(folder) / "METADATA"
+    ).write_bytes(b"\xff\xfe\x00"),
+    **{
+        f"the entry point 'first' in the group {GROUP!r} names {value!r}; {NO_MODULE}": (
+            lambda folder, value=value: install(
+                folder, entry_points=f"[{GROUP}]\nfirst = {value}\n"
+            )
+        )
+        for value in ("acme-first", "acme_first:plugin", "1st", ".acme_first")
+    },
+    f"the entry point 'first' in the group {GROUP!r} names ''; {NO_MODULE}": lambda folder: install(
+        folder, entry_points=f"[other]\nx = y\n[{GROUP}]\n# no value\nfirst\n\n[more]\nz=a\n"
+    ),
+    "its package 'acme_first' is not installed; reinstall it: pip install --force-reinstall"
+    " --no-deps acme-first": lambda folder: install(folder, package=False),
+    f"{SHADOWED}, comes before the plugin's package, which is FOLDER/site/acme_first; rename or"
+    " remove that module, or": lambda folder: _shadow(folder, "acme_first/__init__.py"),
+    f"{SHADOWED}.py, comes before": lambda folder: _shadow(folder, "acme_first.py"),
+}
+
+
+@pytest.mark.parametrize("reason", PROBLEMS)
+def test_what_is_wrong_with_a_plugin_is_a_problem(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    install(folder, metadata=metadata)
-    assert only().distribution == distribution
-    advice = f"{delete(folder / 'acme_first-1.0.dist-info')}, and {reinstall(distribution)}"
-    assert only().reason == f"its metadata gives no {missing}; {advice}"
-
-
-def test_metadata_that_is_no_text_is_a_problem(folder: Path) -> None:
-    install(folder)
-    (folder / "acme_first-1.0.dist-info" / "METADATA").write_bytes(b"\xff\xfe\x00")
-    assert only().reason.startswith("its metadata cannot be read: UnsuitableFileError: is no")
-
-
-@pytest.mark.parametrize("value", ["acme-first", "acme_first:plugin", "1st", ".acme_first"])
-def test_entry_point_that_names_no_module_is_a_problem(folder: Path, value: str) -> None:
-    install(folder, entry_points=f"[{GROUP}]\nfirst = {value}\n")
-    assert f"names '{value}'; it must name a module" in only().reason
-
-
-def test_package_that_is_not_there_is_a_problem(folder: Path) -> None:
-    install(folder, package=False)
-    assert only().reason == "its package 'acme_first' is not installed; " + reinstall("acme-first")
+    monkeypatch.setattr(sys, "path", [str(folder), str(folder / "site")])
+    PROBLEMS[reason](folder)
+    words = {"FOLDER": str(folder), "DELETE": delete(folder / "acme_first-1.0.dist-info")}
+    for word, text in words.items():
+        reason = reason.replace(word, text)
+    assert only().reason.startswith(reason)
 
 
 def test_package_that_this_user_may_not_look_into_has_its_folder(
@@ -244,29 +241,6 @@ def test_package_that_this_user_may_not_look_into_has_its_folder(
     # Not chmod: root, as whom CI runs, may look into every folder.
     monkeypatch.setattr(Path, "is_file", forbidden)
     assert (only().folder, only().reason) == (folder / "acme_first", "")
-
-
-def test_package_shadowed_by_another_is_a_problem_that_names_both(
-    folders: tuple[Path, Path],
-) -> None:
-    other, site = folders
-    install(site)
-    # A package without metadata.
-    shutil.rmtree(install(other))
-    assert only().reason == (
-        f"another module called 'acme_first', {other / 'acme_first'}, comes before the plugin's"
-        f" package, which is {site / 'acme_first'}; rename or remove that module, or take its"
-        " folder out of sys.path"
-    )
-
-
-def test_package_shadowed_by_a_file_is_a_problem(folders: tuple[Path, Path]) -> None:
-    other, site = folders
-    install(site)
-    other.mkdir()
-    file = other / "acme_first.py"
-    file.write_text(MODULE_THAT_MUST_NOT_RUN, encoding="utf-8")
-    assert only().reason.startswith(f"another module called 'acme_first', {file}, comes before")
 
 
 def test_module_without_spec_in_its_place_is_a_problem(
@@ -326,12 +300,6 @@ def test_own_metadata_that_never_ends_is_a_problem(
     make(metadata)
     assert only().reason.startswith("its metadata cannot be read: UnsuitableFileError: ")
     assert distributions.version("acme-first") == ""
-
-
-def test_entry_point_without_a_value_is_a_problem(folder: Path) -> None:
-    install(folder, entry_points=f"[other]\nx = y\n[{GROUP}]\n# no value\nfirst\n\n[more]\nz=a\n")
-    assert (only().name, only().module) == ("first", "")
-    assert "must name a module" in only().reason
 
 
 def test_manifest_that_is_a_pipe_is_not_waited_for(folder: Path) -> None:

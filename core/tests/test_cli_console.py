@@ -10,6 +10,7 @@ import sys
 import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_cli.commands import CommandError
+from custom_pypto_contract.errors import how_to_install
 
 COMMANDS = [*commands.find()]
 
@@ -117,8 +118,7 @@ def test_no_wheel_takes_the_name_of_a_command_of_core(bring, capsys):
 def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, command, wheel):
     monkeypatch.setattr(commands, "entry_points", lambda group: {})
     assert main([command, "--option", "name"]) == 2
-    install = f"pip install --no-build-isolation ./{commands.FOLDERS[wheel]}"
-    error = f"{wheel} is not installed: in a clone of the project, `{install}`"
+    error = f"{wheel} is not installed: {how_to_install(wheel)}"
     assert capsys.readouterr().err == f"custom-pypto {command}: {error}\n"
     assert f"{command} {error}" in " ".join(help_text(capsys).split())
 

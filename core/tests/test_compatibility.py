@@ -55,7 +55,7 @@ def test_plugin_that_fits_is_accepted(forged: dict[str, Any]) -> None:
 def test_newer_abi_is_refused(abi: tuple[int, int]) -> None:
     assert fault(core_abi=abi) == (
         f"requires core ABI {abi[0]}.{abi[1]}, but custom-pypto-core 0.4.0 offers 1.3. Upgrade"
-        " core: pip install --upgrade custom-pypto-core"
+        " core: in a clone of the project, `pip install --no-build-isolation ./core`"
     )
 
 

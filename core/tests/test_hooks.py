@@ -55,14 +55,6 @@ def refusal(**functions: Any) -> str:
     return str(caught.value)
 
 
-def bad_result(hook: str, value: object) -> str:
-    """Return the error of an implementation of `hook` that returns `value`."""
-    hooks = hooks_of(**{hook: returning(value)})
-    with pytest.raises(HookError) as caught:
-        hooks.call(hook, **({"generated": {}} if hook == FAKES else {}))
-    return str(caught.value)
-
-
 @hookimpl
 def from_generated(generated: Any) -> Any:
     return {"first": generated["first"]}
@@ -114,117 +106,105 @@ def test_plugins_are_in_the_manager_under_their_names_unless_they_are_refused() 
     assert not hooks.implements(FAKES)
 
 
-def test_unknown_hook_is_refused_with_the_near_miss() -> None:
-    reason = refusal(custom_pypto_fake=returning({}))
-    assert reason.startswith("unknown hook 'custom_pypto_fake' in plugin <module 'refused'>")
-    assert reason.endswith("; did you mean 'custom_pypto_fakes'?")
-
-
-def test_unknown_hook_without_a_near_miss_is_refused_with_all_hooks() -> None:
-    assert refusal(on_load=returning({})).endswith(
-        "; there are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
-        " 'custom_pypto_kernels', 'custom_pypto_references', 'custom_pypto_samples'"
-    )
-
-
 def test_unknown_hook_that_is_optional_is_accepted() -> None:
     # For a hook of a newer core.
     hooks_of(custom_pypto_later=hookimpl(lambda: None, optionalhook=True))
 
 
-def test_argument_that_the_hook_does_not_have_is_refused() -> None:
-    @hookimpl
-    def custom_pypto_fakes(op: str, *rest: str, device: str = "cpu") -> dict[str, Any]:
-        return {}
-
-    reason = refusal(custom_pypto_fakes=custom_pypto_fakes)
-    assert "for hook 'custom_pypto_fakes'" in reason
-    assert "{'op'} are declared in the hookimpl but can not be found in the hookspec" in reason
-
-
-def test_argument_by_keyword_only_is_reported_when_the_hook_is_called() -> None:
-    @hookimpl
-    def custom_pypto_fakes(*, op: str) -> dict[str, Any]:
-        return {}
-
-    hooks = hooks_of(custom_pypto_fakes=custom_pypto_fakes)
-    with pytest.raises(HookError, match="missing 1 required keyword-only argument: 'op'"):
-        fakes_of(hooks)
+@hookimpl
+def with_other_argument(op: str, *rest: str, device: str = "cpu") -> dict[str, Any]:
+    return {}
 
 
 def undecorated() -> dict[str, Any]:
     return {}
 
 
-@pytest.mark.parametrize("decorate", [lambda hook: hook, pluggy.HookimplMarker("pytest")])
-def test_hook_without_the_decorator_or_of_another_project_is_refused(
-    decorate: Callable[[Any], Any],
-) -> None:
-    assert refusal(custom_pypto_fakes=decorate(undecorated)) == (
-        "it defines 'custom_pypto_fakes' without the decorator that makes it a hook; write"
-        " @hookimpl (from custom_pypto_plugin) above it"
-    )
+WITHOUT_DECORATOR = (
+    "it defines 'custom_pypto_fakes' without the decorator that makes it a hook; write @hookimpl"
+    " (from custom_pypto_plugin) above it"
+)
+UNKNOWN = "unknown hook {!r} in plugin <module 'refused'>"
+ALL_HOOKS = (
+    "; there are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
+    " 'custom_pypto_kernels', 'custom_pypto_references', 'custom_pypto_samples'"
+)
+NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in the hookspec"
 
 
-def raising(hook_raises: BaseException) -> Hooks:
-    """Hooks of a plugin whose fakes raise an exception."""
+@pytest.mark.parametrize(
+    ("name", "function", "words"),
+    [
+        (FAKES, undecorated, [WITHOUT_DECORATOR]),
+        (FAKES, pluggy.HookimplMarker("pytest")(undecorated), [WITHOUT_DECORATOR]),
+        (FAKES, with_other_argument, ["for hook 'custom_pypto_fakes'", NOT_IN_HOOKSPEC]),
+        ("on_load", returning({}), [UNKNOWN.format("on_load"), ALL_HOOKS]),
+        (FAKES[:-1], returning({}), [UNKNOWN.format(FAKES[:-1]), f"; did you mean {FAKES!r}?"]),
+    ],
+)
+def test_what_is_no_hook_is_refused(name: str, function: Any, words: list[str]) -> None:
+    reason = refusal(**{name: function})
+    assert all(each in reason for each in words), reason
+
+
+@hookimpl
+def by_keyword_only(*, op: str) -> dict[str, Any]:
+    return {}
+
+
+def raising(error: BaseException) -> Callable[[], object]:
+    """A hook implementation that raises `error`."""
 
     def custom_pypto_fakes() -> None:
-        raise hook_raises
+        raise error
 
-    return hooks_of(custom_pypto_fakes=hookimpl(custom_pypto_fakes))
+    return hookimpl(custom_pypto_fakes)
 
 
-def test_exception_of_a_hook_is_reported_with_its_place() -> None:
+MUST = "the value of 'first' must be a"
+OTHER_OP = (
+    "is not an op of this plugin; did you mean 'first'? its ops are 'first', 'second.overload'"
+)
+# A hook, its implementation or what that returns, and what follows the hook's name in the error.
+BAD_RESULTS: list[tuple[str, object, str]] = [
+    (FAKES, by_keyword_only, " raised TypeError: "),
+    (
+        FAKES,
+        raising(ZeroDivisionError("by zero")),
+        f" raised ZeroDivisionError: by zero ({__file__}",
+    ),
+    (FAKES, raising(SystemExit()), " raised SystemExit"),
+    (FAKES, None, " must return a mapping from op names to callables, got NoneType None"),
+    (
+        FAKES,
+        [("first", 3)],
+        " must return a mapping from op names to callables, got list [('first',",
+    ),
+    (FAKES, {"frist": abs}, f": 'frist' {OTHER_OP}"),
+    (FAKES, {3: abs}, ": 3 is not an op of"),
+    (FAKES, {"first": 3}, f": {MUST} callable, got int 3"),
+    (KERNELS, {"first": abs}, f": {MUST} mapping from dispatch keys to callable, got"),
+    (KERNELS, {"first": {"CPU": 3}}, f": {MUST} mapping from dispatch keys to callable, got dict"),
+    (SAMPLES, {"first": []}, f": {MUST} callable, got list []"),
+    *(
+        (AUTOGRAD, {"first": value}, f": {MUST} custom_pypto_plugin.Autograd with a callable backw")
+        for value in (abs, Autograd("no"))  # type: ignore[arg-type]
+    ),
+    *(
+        (REFERENCES, {"first": value}, f": {MUST} custom_pypto_plugin.Reference with a callable fu")
+        for value in (abs, Reference(None))  # type: ignore[arg-type]
+    ),
+]
+
+
+@pytest.mark.parametrize(("hook", "given", "error"), BAD_RESULTS)
+def test_bad_result_of_a_hook_is_refused(hook: str, given: Any, error: str) -> None:
+    hooks = hooks_of(**{hook: given if callable(given) else returning(given)})
     with pytest.raises(HookError) as caught:
-        fakes_of(raising(ZeroDivisionError("division by zero")))
-    assert str(caught.value).startswith("custom_pypto_fakes raised ZeroDivisionError: division by")
-    assert f"({__file__}, line " in str(caught.value)
-
-
-def test_system_exit_of_a_hook_is_reported() -> None:
-    with pytest.raises(HookError, match="custom_pypto_fakes raised SystemExit"):
-        fakes_of(raising(SystemExit()))
+        hooks.call(hook, **({"generated": {}} if hook == FAKES else {}))
+    assert str(caught.value).startswith(f"{hook}{error}")
 
 
 def test_keyboard_interrupt_of_a_hook_passes() -> None:
     with pytest.raises(KeyboardInterrupt):
-        fakes_of(raising(KeyboardInterrupt()))
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(None, "NoneType None"), ([("first", abs)], "list [('first', <built-in function abs>)]")],
-)
-def test_result_that_is_no_mapping_is_refused(value: object, shown: str) -> None:
-    assert bad_result(FAKES, value) == (
-        f"custom_pypto_fakes must return a mapping from op names to callables, got {shown}"
-    )
-
-
-def test_op_of_another_plugin_is_refused() -> None:
-    assert bad_result(FAKES, {"frist": abs}) == (
-        "custom_pypto_fakes: 'frist' is not an op of this plugin; did you mean 'first'? its ops"
-        " are 'first', 'second.overload'"
-    )
-
-
-def test_key_that_is_no_text_is_refused() -> None:
-    assert bad_result(FAKES, {3: abs}).startswith("custom_pypto_fakes: 3 is not an op of")
-
-
-@pytest.mark.parametrize(
-    ("hook", "value", "rule"),
-    [
-        (FAKES, 3, "must be a callable, got int 3"),
-        (KERNELS, abs, "must be a mapping from dispatch keys to callable, got"),
-        (KERNELS, {"CPU": 3}, "must be a mapping from dispatch keys to callable, got dict"),
-        (SAMPLES, [], "must be a callable, got list []"),
-        (AUTOGRAD, abs, "must be a custom_pypto_plugin.Autograd with a callable backward, got"),
-        (AUTOGRAD, Autograd("no"), "must be a custom_pypto_plugin.Autograd with a callable"),  # type: ignore[arg-type]
-        (REFERENCES, abs, "must be a custom_pypto_plugin.Reference with a callable function, got"),
-        (REFERENCES, Reference(None), "must be a custom_pypto_plugin.Reference with a callable"),  # type: ignore[arg-type]
-    ],
-)
-def test_value_of_the_wrong_type_is_refused(hook: str, value: object, rule: str) -> None:
-    assert bad_result(hook, {"first": value}).startswith(f"{hook}: the value of 'first' {rule}")
+        fakes_of(hooks_of(custom_pypto_fakes=raising(KeyboardInterrupt())))

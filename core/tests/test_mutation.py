@@ -28,28 +28,17 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     yield from registered(tmp_path_factory, "mutation")
 
 
-def test_written_arguments_get_a_new_version() -> None:
+def test_written_arguments_are_written_and_get_a_new_version() -> None:
     x, read, maybe, one, two = (torch.ones(2) for _ in range(5))
-    ops.headers_write(x, read, maybe=maybe, list=[one, two])
+    out = ops.headers_write(x, read, maybe=maybe, list=[one, two])
     assert [t._version for t in (x, read, maybe, one, two)] == [1, 0, 1, 1, 1]
-
-
-def test_written_arguments_are_written() -> None:
-    x, maybe = torch.ones(2), torch.ones(2)
-    out = ops.headers_write(x, torch.full((2,), 3.0), maybe=maybe)
-    assert [t.tolist() for t in (x, maybe, out)] == [[-1.0, -1.0], [-1.0, -1.0], [-3.0, -3.0]]
+    assert [t.tolist() for t in (x, read, maybe, out)] == [[-1, -1], [1, 1], [-1, -1], [-1, -1]]
 
 
 def test_written_view_bumps_its_base() -> None:
-    base = torch.ones(4, 2)
-    ops.headers_write(base[1], torch.ones(2))
-    assert base._version == 1
-
-
-def test_scalar_tensor_gets_a_new_version() -> None:
-    x = torch.tensor(2.0)
-    ops.headers_write(x, torch.tensor(1.0))
-    assert (x._version, x.item()) == (1, -2.0)
+    base = torch.ones(4)
+    ops.headers_write(base[1], torch.tensor(1.0))
+    assert (base._version, base.tolist()) == (1, [1.0, -1.0, 1.0, 1.0])
 
 
 def test_composite_kernel_is_left_to_the_ops_it_calls() -> None:
@@ -65,15 +54,6 @@ def test_backward_refuses_a_saved_tensor_that_was_written() -> None:
     ops.headers_write(cache, torch.ones(2))
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()  # type: ignore[no-untyped-call]
-
-
-def test_backward_after_a_write_to_something_else() -> None:
-    weight = torch.ones(2, requires_grad=True)
-    loss = (weight * torch.full((2,), 3.0)).sum()
-    ops.headers_write(torch.ones(2), torch.ones(2))
-    loss.backward()  # type: ignore[no-untyped-call]
-    assert weight.grad is not None
-    assert weight.grad.tolist() == [3.0, 3.0]
 
 
 ADVICE = " Call the op under torch.no_grad() or pass a detached tensor."
@@ -104,25 +84,6 @@ def test_kernel_that_throws_has_bumped_the_version() -> None:
     assert x._version == 1
 
 
-SHARED = (
-    "is written in place, but all 3 of its dimension 0 are at the same memory (stride 0), as"
-    " expand() makes them; pass a tensor with memory for each element, such as its contiguous()"
-)
-
-
-@pytest.mark.parametrize("argument", ["x", "maybe", "list"])
-def test_elements_that_share_memory_are_refused_and_left_alone(argument: str) -> None:
-    base = torch.ones(1, 2)
-    shared = base.expand(3, 2)
-    given: dict[str, Any] = {"x": torch.ones(2), "read": torch.ones(2)}
-    given[argument] = [torch.ones(2), shared] if argument == "list" else shared
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(**given)
-    named = "list[1]" if argument == "list" else argument
-    assert str(caught.value) == f"headers_write: argument '{named}' {SHARED}"
-    assert (base.tolist(), base._version) == ([[1.0, 1.0]], 0)
-
-
 @pytest.mark.parametrize("sizes", [(1, 2), (3, 0)], ids=str)
 def test_stride_of_0_that_shares_no_element_may_be_written(sizes: tuple[int, int]) -> None:
     x = torch.ones(sizes).as_strided(sizes, (0, 1))
@@ -140,33 +101,6 @@ def test_argument_that_is_only_read_may_be_any(read: torch.Tensor) -> None:
     x = torch.ones(3)
     ops.headers_write(x, read)
     assert (x.tolist(), x._version) == ([-1.0, -1.0, -1.0], 1)
-
-
-@pytest.mark.parametrize(
-    ("given", "other", "argument"),
-    [
-        (lambda x: {"maybe": x}, "x", "maybe"),
-        (lambda x: {"list": [x.view(2, 2)]}, "x", "list[0]"),
-        (lambda x: {"list": [torch.ones(2), x[:1]], "maybe": torch.ones(1)}, "x", "list[1]"),
-        (
-            lambda x: {"maybe": torch.ones(1), "list": [(y := torch.ones(4)), y[3:]]},
-            "list[0]",
-            "list[1]",
-        ),
-    ],
-)
-def test_written_arguments_that_overlap_are_refused(
-    given: Callable[[torch.Tensor], dict[str, Any]], other: str, argument: str
-) -> None:
-    x = torch.ones(4)
-    with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(x, torch.ones(4), **given(x))
-    assert str(caught.value) == (
-        f"headers_write: argument '{argument}' is written in place, but overlaps argument"
-        f" '{other}', which is written too; pass a tensor of its own, such as a clone() made"
-        " outside of compiled code: Inductor drops clones"
-    )
-    assert x.tolist() == [1.0] * 4
 
 
 def test_each_of_many_tensors_of_a_written_list_is_compared_with_the_last() -> None:
@@ -219,7 +153,21 @@ def test_written_argument_may_be_an_argument_that_is_read() -> None:
 
 # What the call of a refused write passes, and what its error says after the argument's name.
 REFUSED: dict[str, tuple[Callable[[torch.Tensor], dict[str, Any]], str]] = {
-    "overlap in part": (lambda x: {"x": x[:3], "maybe": x[2:]}, "but overlaps argument 'x', wh"),
+    "overlap in part": (
+        lambda x: {"x": x[:3], "maybe": x[2:]},
+        (
+            "'maybe' is written in place, but overlaps argument 'x', which is written too; pass a"
+            " tensor of its own, such as a clone() made outside of compiled code: Inductor drops"
+        ),
+    ),
+    "overlap of a list": (
+        lambda x: {"maybe": torch.ones(1), "list": [x[:4], x[3:]]},
+        "'list[1]' is written in place, but overlaps argument 'list[0]', which is written too",
+    ),
+    "overlap with a list": (
+        lambda x: {"maybe": x[:1], "list": [torch.ones(2), x[:3]]},
+        "'list[1]' is written in place, but overlaps argument 'maybe', which is written too",
+    ),
     "part that is read": (
         lambda x: {"x": x[:3], "read": x[2:5]},
         (
@@ -239,7 +187,15 @@ REFUSED: dict[str, tuple[Callable[[torch.Tensor], dict[str, Any]], str]] = {
         lambda x: {"x": x.as_strided((3, 3), (1, 1)), "read": x[9:]},
         "but with its sizes [3, 3] and strides [1, 1] several elements may be at the same memory",
     ),
-    "expanded": (lambda x: {"list": [x[:1].expand(3)]}, "but all 3 of its dimension 0"),
+    "expanded": (
+        lambda x: {"list": [torch.ones(2), x[:1].expand(3)]},
+        (
+            "'list[1]' is written in place, but all 3 of its dimension 0 are at the same memory"
+            " (stride 0), as expand() makes them; pass a tensor with memory for each element, such"
+            " as its contiguous()"
+        ),
+    ),
+    "expanded alone": (lambda x: {"x": x[:1].expand(3)}, "'x' is written in place, but all 3 of"),
     "bit": (lambda x: {"maybe": torch._neg_view(x)}, "but is a view with the negative bit"),
     "empty storage": (lambda x: {"maybe": without_storage(4)}, "16 bytes, but its storage has 0"),
     "empty storage that is read": (lambda x: {"read": without_storage(12)}, "48 bytes, but its st"),
@@ -254,7 +210,7 @@ def without_storage(size: int, nbytes: int = 0) -> torch.Tensor:
 
 
 def contract_of(op: Any) -> LazyContract:
-    return LazyContract(manifest.make_op(str(op.default._schema).partition("::")[2]))
+    return LazyContract(manifest.make_op({"schema": str(op.default._schema).partition("::")[2]}))
 
 
 @pytest.fixture(scope="module")
@@ -315,7 +271,10 @@ AUTOGRAD = {
 
 @pytest.mark.parametrize("argument", ["maybe", "list"])
 @pytest.mark.parametrize("kind", AUTOGRAD)
-def test_what_autograd_forbids_is_refused_and_nothing_is_written(argument: str, kind: str) -> None:
+@pytest.mark.parametrize("is_python", [False, True])
+def test_what_autograd_forbids_is_refused_and_nothing_is_written(
+    argument: str, kind: str, is_python: bool
+) -> None:
     x = torch.ones(2)
     with torch.inference_mode(kind == "inference"):
         refused = torch.ones(2)
@@ -324,7 +283,7 @@ def test_what_autograd_forbids_is_refused_and_nothing_is_written(argument: str, 
     refused = refused * 1 if kind == "result" else refused
     given = {argument: [torch.ones(2), refused] if argument == "list" else refused}
     with pytest.raises(RuntimeError) as caught:
-        ops.headers_write(x, torch.ones(2), **given)
+        (guard if is_python else ops.headers_write)(x, torch.ones(2), **given)
     text = str(caught.value)
     named = "list[1]" if argument == "list" else argument
     assert text.startswith(
@@ -403,7 +362,7 @@ def test_library_decides_as_python_does() -> None:
             sizes = [random.randint(0, 4) for _ in dims]
             strides = [random.choice([0, 1, 2, 3, 4, 8, 12]) for _ in dims]
             views.append(memory.as_strided(sizes, strides, random.randint(0, 40)))
-        texts = [written_to(run, views) for run in (ops.headers_write, fake_guard)]
+        texts = [written_to(run, views) for run in (ops.headers_write, guard)]
         assert texts[0] == texts[1]
         refused += bool(texts[0])
     assert 100 < refused < 390
@@ -422,13 +381,14 @@ def test_library_and_python_give_up_on_the_same_layout() -> None:
             sizes, [stride * 3 // 2 for stride in strides], sum(strides) // 8 * 2 + 1
         ),
     ]
-    texts = [written_to(run, views) for run in (ops.headers_write, fake_guard)]
+    texts = [written_to(run, views) for run in (ops.headers_write, guard)]
     assert texts[0] == texts[1]
     assert "may overlap" in texts[0]
 
 
-def fake_guard(*args: Any, **kwargs: Any) -> Any:
-    return OpArguments("headers_write").guard(fake_write, is_fake=True)(*args, **kwargs)
+def guard(*args: Any, is_fake: bool = False, **kwargs: Any) -> Any:
+    """What a Python kernel has around it."""
+    return OpArguments("headers_write").guard(fake_write, is_fake=is_fake)(*args, **kwargs)
 
 
 def fake_write(

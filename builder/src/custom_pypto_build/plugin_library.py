@@ -9,7 +9,7 @@ from pathlib import Path
 
 from custom_pypto_contract import abi, elf, manifest, manifest_file, ops_file, platforms
 from custom_pypto_contract.elf import ElfError
-from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.errors import ContractError, how_to_install
 from custom_pypto_contract.ops_file import OpsFile
 
 from . import (
@@ -130,10 +130,7 @@ def install(
         core_abi=core_abi,
         torch_target=".".join(map(str, abi.TORCH_TARGET)),
         platform=platform,
-        ops=tuple(
-            manifest.make_op(op.schema.text, op.data)
-            for op in sorted(ops.ops, key=lambda op: op.name)
-        ),
+        ops=tuple(manifest.make_op(op.data) for op in sorted(ops.ops, key=lambda op: op.name)),
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,
@@ -201,6 +198,6 @@ def _core_abi(library: Path, contents: bytes, machine: str) -> tuple[int, int]:
         raise BuildError(
             f"the headers of custom-pypto-core have the core ABI {need}, but this"
             f" custom-pypto-build knows {have}; install the versions of both that belong together:"
-            " pip install --upgrade custom-pypto-build custom-pypto-core"
+            f" {how_to_install('custom-pypto-build', 'custom-pypto-core')}"
         )
     return found.core_abi

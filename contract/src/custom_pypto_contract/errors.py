@@ -7,9 +7,22 @@ from contextlib import contextmanager
 
 from .fork_locks import FIRST_USE
 
+# The wheels are not on PyPI yet: where each is in a clone of the project.
+FOLDERS = {
+    "custom-pypto-core": "./core",
+    "custom-pypto-build": "./builder",
+    "custom-pypto-testing": "./testing",
+}
+
 
 class ContractError(ValueError):
     """A contract says something that has no meaning; the text names the op and the key."""
+
+
+def how_to_install(*wheels: str) -> str:
+    """Return the end of a message that says how to install wheels of ours: names or folders."""
+    folders = " ".join(FOLDERS.get(each, each) for each in wheels)
+    return f"in a clone of the project, `pip install --no-build-isolation {folders}`"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

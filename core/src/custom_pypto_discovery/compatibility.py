@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from custom_pypto_contract import abi
+from custom_pypto_contract.errors import how_to_install
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 
 from custom_pypto_discovery.host import CORE, Host, major_minor
@@ -48,7 +49,7 @@ def _abi(manifest: Manifest, host: Host) -> str:
         return ""
     core = f"{CORE} {host.core_version}".strip()
     if need > have:
-        fix = f"Upgrade core: pip install --upgrade {CORE}"
+        fix = f"Upgrade core: {how_to_install(CORE)}"
     else:
         fix = (
             f"Upgrade the plugin: pip install --upgrade {manifest.distribution}; if there is no"

@@ -9,16 +9,13 @@ from pathlib import Path
 
 from custom_pypto_contract import platforms
 from custom_pypto_contract.abi import CORE_ABI
+from custom_pypto_contract.errors import how_to_install
 
 from custom_pypto_discovery import distributions
 
 CORE = "custom-pypto-core"
 
-# The wheels are not on PyPI yet.
-HOW_TO_INSTALL = "pip install --no-build-isolation"
-HOW_TO_INSTALL_OPS = (
-    f"each op is a wheel of its own: in a clone of the project, `{HOW_TO_INSTALL} ./plugins/<name>`"
-)
+HOW_TO_INSTALL_OPS = f"each op is a wheel of its own: {how_to_install('./plugins/<name>')}"
 
 
 @dataclass(frozen=True)

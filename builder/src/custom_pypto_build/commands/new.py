@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli.commands import TESTING, CommandError
 from custom_pypto_cli.terminal import align, show
+from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import normalize_name, op_family
 
@@ -59,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
     lines += [f"  {line}" for line in align(list(project.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
-    lines += ["  pip install --no-build-isolation -e .", "  pip install custom-pypto-testing"]
-    lines += ["  python -m pytest tests"]
+    lines += ["  pip install --no-build-isolation -e ."]
+    lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]
     show("\n".join(lines))
     return 0
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from custom_pypto_contract.errors import how_to_install
+
 from custom_pypto_build.ops_header import find_refusal
 
 from . import kernel_cpp, kernel_python, ops_toml
@@ -42,10 +44,11 @@ _README = """\
 
 ```sh
 pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
-pip install custom-pypto-testing
-python -m pytest tests
+python -m pytest tests                  # by custom-pypto-testing
 pip wheel --no-build-isolation --no-deps -w dist .
 ```
+
+custom-pypto-testing is installed {testing}.
 """
 
 _TEST = '''\
@@ -94,6 +97,7 @@ def texts(made: NewPlugin) -> dict[str, str]:
         distribution=made.distribution,
         op=op,
         summary=ops_toml.summary(made),
+        testing=how_to_install("custom-pypto-testing"),
         source=made.source,
     )
     return {

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
+from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import distributions
-from custom_pypto_discovery.host import HOW_TO_INSTALL
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_cli import isolated_load
@@ -21,7 +21,6 @@ from custom_pypto_cli.subprocess_call import TIME_LIMIT
 
 GROUP = "custom_pypto.commands"
 BUILD, TESTING = "custom-pypto-build", "custom-pypto-testing"
-FOLDERS = {BUILD: "builder", TESTING: "testing"}
 WHEELS = {
     **dict.fromkeys(("check", "import", "new"), BUILD),
     **dict.fromkeys(("bench", "replay", "samples", "verify"), TESTING),
@@ -129,8 +128,8 @@ def find() -> dict[str, Found]:
     """
     found = {}
     for name, wheel in WHEELS.items():
-        install = f"in a clone of the project, `{HOW_TO_INSTALL} ./{FOLDERS[wheel]}`"
-        found[name] = Found(wheel, problem=f"{wheel} is not installed: {install}")
+        problem = f"{wheel} is not installed: {how_to_install(wheel)}"
+        found[name] = Found(wheel, problem=problem)
     for name, bringers in entry_points(GROUP).items():
         right = [each for each in bringers if WHEELS.get(name) in (None, each[0])]
         if len(right) == 1:
@@ -164,7 +163,7 @@ def load(found: Found, *, is_wanted: bool) -> Command:
     """Return a command; one that cannot run, or another's that is not wanted, only says so."""
     if not found.module:
         return _Stub(found.problem)
-    if not is_wanted and found.wheel and found.wheel not in FOLDERS:
+    if not is_wanted and found.wheel and found.wheel not in (BUILD, TESTING):
         return _Stub(f"of the wheel {found.wheel}; see its own --help")
     try:
         command: Command = import_module(found.module)
