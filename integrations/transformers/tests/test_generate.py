@@ -3,56 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import GrowingCache
-from tiny_models import CACHE, OpCalls, padding, prompt, under
+from tiny_models import CACHE, OpCalls, assert_tokens_of_eager, padding, prompt, under
 from torch import Tensor
 
 TOKENS = 60
 FULL = padding(TOKENS, (0, TOKENS), (0, TOKENS))
 LEFT = padding(TOKENS, (0, TOKENS), (23, TOKENS))
-MASKS = {"full": FULL, "left-padded": LEFT}
-BEAMS: dict[str, Any] = {"num_beams": 3}
-SAMPLES: dict[str, Any] = {"num_beams": 4, "num_return_sequences": 2}
-
-
-class Case(NamedTuple):
-    """A call of generate, compared with that of eager and a dynamic cache."""
-
-    mask: Tensor
-    cache: str = "dynamic"
-    both: dict[str, Any] = {}
-    """Options of both calls."""
-    ours: dict[str, Any] = {}
-    """Options that eager does without."""
-
-
-CASES: dict[str, Case] = {
-    **{
-        f"{name}, {cache}, {options}": Case(mask, cache, both, ours)
-        for name, mask in MASKS.items()
-        for options, both, ours, caches in (
-            ("greedy", {}, {}, ("dynamic", "growing", "static", "none")),
-            ("beams", BEAMS, {}, ("dynamic", "growing")),
-            ("chunks", {}, {"prefill_chunk_size": 25}, ("dynamic", "growing", "static")),
-        )
-        for cache in caches
-    },
-    # The first passes the 16 selected keys while it is generated.
-    "shorter than the selection": Case(padding(12, (0, 12), (5, 12))),
-    "one token": Case(padding(1, (0, 1))),
-    "several samples of a prompt": Case(LEFT, both=SAMPLES),
-    "prompt lookup": Case(FULL[:1], ours={"prompt_lookup_num_tokens": 3}),
-    # The assistant guesses wrong now and then, and the cache is cropped.
-    "an assistant": Case(FULL[:1], "dynamic", ours={"assistant_model": {"num_hidden_layers": 1}}),
-    "an assistant, growing": Case(
-        FULL[:1], "growing", ours={"assistant_model": {"num_hidden_layers": 1}}
-    ),
-}
+MASKS = pytest.mark.parametrize("mask", [FULL, LEFT], ids=["full", "left-padded"])
 
 
 def generate(model: Any, mask: Tensor, **options: Any) -> Tensor:
@@ -62,29 +25,71 @@ def generate(model: Any, mask: Tensor, **options: Any) -> Tensor:
     return tokens
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_tokens_are_those_of_eager(model: Any, case: Case) -> None:
+def assert_same_tokens(
+    model: Any, mask: Tensor, cache: str, /, ours: Any = None, **both: Any
+) -> None:
+    """Compare with eager and a dynamic cache; eager does without the options `ours`."""
     of_cache = {
         "dynamic": {},
         "growing": {CACHE: GrowingCache(model.config)},
         "static": {"cache_implementation": "static"},
         "none": {"use_cache": False},
-    }[case.cache]
-    ours = dict(case.ours)
-    if sizes := ours.get("assistant_model"):
-        ours["assistant_model"] = tiny_models.make_model(model.config.model_type, **sizes)
-    wanted = under("eager", model, lambda: generate(model, case.mask, **case.both))
-    assert torch.equal(generate(model, case.mask, **case.both, **of_cache, **ours), wanted)
+    }[cache]
+    wanted = under("eager", model, lambda: generate(model, mask, **both))
+    assert torch.equal(generate(model, mask, **both, **of_cache, **(ours or {})), wanted)
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@MASKS
+@pytest.mark.parametrize("cache", ["dynamic", "growing", "static", "none"])
+def test_greedy(model: Any, mask: Tensor, cache: str) -> None:
+    assert_same_tokens(model, mask, cache)
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [padding(12, (0, 12), (5, 12)), padding(1, (0, 1))],
+    ids=["shorter than the selection", "one token"],
+)
+def test_a_short_prompt(model: Any, mask: Tensor) -> None:
+    """The first passes the 16 selected keys while it is generated."""
+    assert_same_tokens(model, mask, "dynamic")
+
+
+@MASKS
 def test_sampling(model: Any, mask: Tensor) -> None:
     def sample() -> Tensor:
         torch.manual_seed(5)
         return generate(model, mask, do_sample=True, temperature=3.0, top_k=20)
 
-    assert torch.equal(sample(), under("eager", model, sample))
+    assert_tokens_of_eager(model, sample)
     assert not torch.equal(sample(), generate(model, mask))
+
+
+@MASKS
+@pytest.mark.parametrize("cache", ["dynamic", "growing"])
+def test_beams(model: Any, mask: Tensor, cache: str) -> None:
+    assert_same_tokens(model, mask, cache, num_beams=3)
+
+
+def test_several_samples_of_a_prompt(model: Any) -> None:
+    assert_same_tokens(model, LEFT, "dynamic", num_beams=4, num_return_sequences=2)
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "growing"])
+def test_assisted_generation(model: Any, cache: str) -> None:
+    """The assistant guesses wrong now and then, and the cache is cropped."""
+    assistant = tiny_models.make_model(model.config.model_type, num_hidden_layers=1)
+    assert_same_tokens(model, FULL[:1], cache, ours={"assistant_model": assistant})
+
+
+def test_prompt_lookup(model: Any) -> None:
+    assert_same_tokens(model, FULL[:1], "dynamic", ours={"prompt_lookup_num_tokens": 3})
+
+
+@pytest.mark.parametrize("cache", ["dynamic", "static", "growing"])
+@MASKS
+def test_chunked_prefill(model: Any, mask: Tensor, cache: str) -> None:
+    assert_same_tokens(model, mask, cache, ours={"prefill_chunk_size": 25})
 
 
 def test_a_conversation_that_goes_on_with_its_cache(model: Any) -> None:
@@ -98,7 +103,7 @@ def test_a_conversation_that_goes_on_with_its_cache(model: Any) -> None:
     assert torch.equal(talk(GrowingCache(model.config)), wanted)
 
 
-@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+@MASKS
 def test_every_layer_and_step_runs_on_the_ops(model: Any, mask: Tensor) -> None:
     with OpCalls() as ops:
         generate(model, mask, max_new_tokens=3)

@@ -156,19 +156,6 @@ def test_every_float8_number_is_taken_as_it_is() -> None:
     assert result.flatten().equal(scores.argsort(descending=True, stable=True).int())
 
 
-@DTYPES
-def test_dtypes_of_weights_and_scales_do_not_matter(dtype: torch.dtype) -> None:
-    sample = quantised(paged("cpu", "", Sizes([100, 33]), sparse_count=40), dtype)
-    query, key, weights, *scales = sample.args[:5]
-    # Numbers that each dtype holds.
-    weights, *scales = (each.bfloat16().half() for each in (weights, *scales))
-    expected = op(query, key, weights, *scales, 0, 0, **sample.kwargs)
-    for of_weights in (torch.float16, torch.bfloat16, torch.float32):
-        wide = (each.float() for each in scales)
-        given = op(query, key, weights.to(of_weights), *wide, 0, 0, **sample.kwargs)
-        assert given.equal(expected)
-
-
 INF, NAN = float("inf"), float("nan")
 # Keys of one number, their scales, the query's scale, and the order of the keys' scores.
 ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [

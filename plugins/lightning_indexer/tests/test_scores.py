@@ -102,28 +102,6 @@ def test_a_key_scores_the_same_wherever_it_lies(indexer: Op) -> None:
     assert indexer(query, same, weights, **sample.kwargs).flatten().tolist() == list(range(500))
 
 
-@pytest.mark.parametrize("ends", [[2, 3], [0, 0], [0, 4], [4, 4]])
-def test_rows_past_the_last_prefix_sum_are_padding(ends: list[int]) -> None:
-    op = torch.ops.custom_pypto.npu_lightning_indexer
-    query, key, weights = paged("cpu", "", Sizes([5, 8], query_tokens=3)).args
-    given = [query.flatten(0, 1), key.flatten(0, 1), weights.flatten(0, 1)]
-    options: dict[str, Any] = {
-        "actual_seq_lengths_query": torch.tensor(ends),
-        "actual_seq_lengths_key": torch.tensor([5, 13]),
-        "layout_query": "TND",
-        "layout_key": "TND",
-        "sparse_count": 4,
-        "return_value": True,
-    }
-    positions, scores = op(*given, **options)
-    assert bool((positions[ends[-1] :] == -1).all())
-    assert bool(scores[ends[-1] :].isneginf().all())
-    query, key, weights = given
-    without = op(query[: ends[-1]], key[:13], weights[: ends[-1]], **options)
-    assert positions[: ends[-1]].equal(without[0])
-    assert scores[: ends[-1]].equal(without[1])
-
-
 def test_infinite_keys_do_not_disturb_lanes_without_a_head(indexer: Op) -> None:
     key = torch.tensor([1.0, torch.inf, 2.0]).reshape(1, 3, 1, 1)
     result = indexer(torch.ones(1, 1, 3, 1), key, torch.ones(1, 1, 3), layout_key="BSND")

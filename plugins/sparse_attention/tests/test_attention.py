@@ -70,34 +70,6 @@ def test_no_tokens_of_many_heads(attention: Op) -> None:
     assert attention(**arguments)[0].shape == (2, 0, 1 << 62, 1)
 
 
-def test_one_key_gives_its_value(attention: Op) -> None:
-    indices = torch.full((2, 2, 1, 1), 7, dtype=torch.int32)
-    arguments = call(sparse_indices=indices)
-    out, _ = attention(**arguments)
-    for b in range(2):
-        value = arguments["kv_cache"][arguments["block_table"][b, 0], 7, 0]
-        assert torch.equal(out[b], value.expand_as(out[b]))
-
-
-def test_causal_rows_do_not_see_later_tokens(attention: Op) -> None:
-    indices = torch.tensor([148, 149], dtype=torch.int32).expand(2, 2, 1, 2)
-    lengths = torch.tensor([150, 150], dtype=torch.int32)
-    table = call()["block_table"][:1].expand(2, -1)
-    arguments = call(sparse_indices=indices, actual_seq_lengths_kv=lengths, block_table=table)
-    first, _ = attention(**arguments)
-    alone, _ = attention(**{**arguments, "sparse_indices": indices[..., :1]})
-    assert torch.equal(first[:, 0], alone[:, 0])
-    assert not torch.equal(first[:, 1], alone[:, 1])
-    check(attention, {**arguments, "sparse_mode": 0})
-
-
-def test_rows_past_a_sequences_query_length_are_zero(attention: Op) -> None:
-    lengths = torch.tensor([2, 1])
-    out, lse = check(attention, call(actual_seq_lengths_query=lengths))
-    assert int(out[1, 1].count_nonzero()) == 0
-    assert bool((lse[1, 1] == -torch.inf).all())
-
-
 @pytest.mark.parametrize("integers", [torch.int32, torch.int64])
 def test_a_query_length_above_the_query_tokens_means_all_of_them(
     attention: Op, integers: torch.dtype

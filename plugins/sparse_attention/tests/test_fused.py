@@ -69,11 +69,6 @@ def test_equals_its_pieces_bit_for_bit(fused: Op, name: str) -> None:
         assert torch.equal(whole[cache], pieces[cache])
 
 
-def test_deepseek_proportions(fused: Op) -> None:
-    sizes = replace(samples.DEEPSEEK_V32, lengths=(300, 2100), tokens=2, hidden=448, query_rank=192)
-    check(fused, samples.fused_arguments(sizes))
-
-
 def test_rows_before_the_first_token_are_zero(fused: Op) -> None:
     sizes = replace(samples.SMALL, lengths=(0, 1, 2, 20), tokens=3)
     out = check(fused, samples.fused_arguments(sizes))
