@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.wheel_check import unpacked_wheel
-from custom_pypto_cli import main
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ManifestOp
 from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
@@ -249,6 +250,23 @@ def test_without_auditwheel_the_systems_are_not_known(
     monkeypatch.setitem(sys.modules, "auditwheel", None)
     [said] = check(right)
     assert said.startswith("note: system: auditwheel is not installed")
+
+
+def test_auditwheel_that_does_not_end_is_a_note(
+    right: WheelDraft, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang = Outcome(failure="did not end within 60 s", timed_out=True)
+    monkeypatch.setattr(subprocess_call, "call", lambda function, path: hang)
+    assert check(right) == ["note: system: auditwheel did not finish"]
+
+
+def test_no_module_of_the_current_folder_is_run(
+    right: WheelDraft, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "auditwheel"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('it ran')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert check(right) == []
 
 
 def _using(symbol: str) -> tuple[str, str, str]:

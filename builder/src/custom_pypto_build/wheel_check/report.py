@@ -6,12 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from email.message import Message
 from importlib.util import find_spec
+from io import StringIO
+from typing import Any
 
+from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.report import Check, Report
-from custom_pypto_contract import contract_data, elf, guarded, manifest, manifest_file, platforms
+from custom_pypto_contract import contract_data, elf, manifest, manifest_file, platforms
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
 from custom_pypto_discovery import discovery, distributions
@@ -30,7 +34,7 @@ _OF_TORCH = "libtorch_cpu.so"
 
 
 def make_report(wheel: UnpackedWheel) -> Report:
-    """Return the probes of each section.
+    """Return the checks of each section.
 
     Raises:
         WheelError: the metadata cannot be read.
@@ -191,12 +195,15 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
             "pip install auditwheel, and check the wheel again",
         )
         return
-    command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel.path)]
-    status, output, errors = guarded.run(command)
-    if status != 0:
-        yield unknown.with_problem(f"auditwheel cannot read the wheel: {errors}", _BUILD_AGAIN)
+    outcome = subprocess_call.call(_run_auditwheel, str(wheel.path))
+    if outcome.timed_out:
+        yield unknown.with_note("auditwheel did not finish", "check the wheel again")
         return
-    audit = json.loads(output)
+    if not outcome.ok:
+        problem = f"auditwheel cannot read the wheel: {outcome.failure}"
+        yield unknown.with_problem(problem, _BUILD_AGAIN)
+        return
+    audit: Any = outcome.value
     needed = audit["external_libs"]
     others = sorted({*needed} - {_OF_TORCH})
     yield _judge(
@@ -218,3 +225,15 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
             advice = f"tag it {probe.value}, or build it on an older system"
             probe = probe.with_problem(problem, advice)
     yield probe
+
+
+def _run_auditwheel(path: str) -> object:
+    """Return the JSON of ``auditwheel show``; called in a process of its own."""
+    from auditwheel.main import main
+
+    sys.argv = ["auditwheel", "show", "--json", path]
+    with redirect_stdout(StringIO()) as output:
+        status = main()
+    if status:
+        sys.exit(status)
+    return json.loads(output.getvalue())
