@@ -166,6 +166,22 @@ CHANGES: dict[str, tuple[Change, str]] = {
         _with_metadata("License-File: LICENSE", "License-File: COPYING"),
         "problem: licence: the wheel has no COPYING",
     ),
+    "file of the licence outside the wheel": (
+        _with_metadata("License-File: LICENSE", "License-File: /etc/passwd"),
+        "problem: licence: the wheel has no /etc/passwd",
+    ),
+    "entry point that is no module": (
+        _with_entry_points("first = acme_first.a-b"),
+        "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
+    ),
+    "entry point outside the wheel": (
+        _with_entry_points("first = /tmp/evil"),
+        "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
+    ),
+    "module that is missing": (
+        _with_entry_points("first = acme_first.nope"),
+        "problem: entry point: its entry point names 'acme_first.nope', and the wheel has no such",
+    ),
     "no entry point": (_with_entry_points(""), ENTRY_POINTS.format(0)),
     "two entry points": (_with_entry_points(TWO), ENTRY_POINTS.format(2)),
     # One of what discovery checks, for each file that it reads.
@@ -341,6 +357,12 @@ def test_what_is_not_unpacked_has_status_2(
     assert error.startswith(f"custom-pypto check: {tmp_path / name} ")
     assert reason in error
     assert not [*tmp_path.rglob("evil*")]
+
+
+def test_record_that_is_no_table_has_status_2(tmp_path: Path, shown: Shown) -> None:
+    made = draft(None)
+    made.record["a" * 200_000] = ""
+    assert "has a file RECORD that cannot be read" in shown(made.write(tmp_path))
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,15 @@ def make_report(wheel: UnpackedWheel) -> Report:
         return report
     [(name, module)] = found
     plugin = InstalledPlugin(
-        name,
-        module,
-        headers.get("Name", ""),
-        headers.get("Version", ""),
-        folder=wheel.site / module.partition(".")[0],
-        metadata=wheel.info,
+        name, module, headers.get("Name", ""), headers.get("Version", ""), metadata=wheel.info
     )
+    problem = plugin.explain_module()
+    if not problem and not wheel.has_module(module):
+        problem = f"its entry point names {module!r}, and the wheel has no such module"
+    if problem:
+        report["plugin"] = [probe.with_problem(problem, "name the plugin's package")]
+        return report
+    plugin = replace(plugin, folder=wheel.site / plugin.package)
     library = _read_library(plugin)
     host = this_host()
     if library is not None:
@@ -119,7 +121,7 @@ def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
     files = headers.get_all("License-File", [])
     shown = ", ".join(filter(None, [licence.partition("\n")[0], *files]))
     probe = Check("licence", shown or "none")
-    if lost := [each for each in files if not (wheel.info / "licenses" / each).is_file()]:
+    if lost := [each for each in files if wheel.info / "licenses" / each not in wheel.files]:
         probe = probe.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
     elif not licence or not files:
         probe = probe.with_note(
