@@ -15,6 +15,7 @@ import torch
 from custom_pypto import core
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
+from custom_pypto_contract import guard
 from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, process_memory, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
@@ -253,6 +254,19 @@ def test_without_a_compiler_the_peak_is_not_known(monkeypatch: pytest.MonkeyPatc
     peaks._compiled.cache_clear()
     assert peaks.multiply_adds("another", torch.float32) is None
     peaks._compiled.cache_clear()
+
+
+def test_the_compiler_ends_with_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "g++"
+    compiler.write_text(f"#!/bin/sh\ncat /proc/$PPID/cmdline > {tmp_path}/parent\nexit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    peaks._compiled.cache_clear()
+    assert peaks.multiply_adds("another", torch.float32) is None
+    peaks._compiled.cache_clear()
+    assert guard.__file__ in (tmp_path / "parent").read_text(encoding="utf-8")
 
 
 MULTIPLY_ADD = re.compile(

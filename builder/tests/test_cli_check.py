@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.wheel_check import unpacked_wheel
-from custom_pypto_cli import main
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ManifestOp
 from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
@@ -165,6 +166,22 @@ CHANGES: dict[str, tuple[Change, str]] = {
         _with_metadata("License-File: LICENSE", "License-File: COPYING"),
         "problem: licence: the wheel has no COPYING",
     ),
+    "file of the licence outside the wheel": (
+        _with_metadata("License-File: LICENSE", "License-File: /etc/passwd"),
+        "problem: licence: the wheel has no /etc/passwd",
+    ),
+    "entry point that is no module": (
+        _with_entry_points("first = acme_first.a-b"),
+        "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
+    ),
+    "entry point outside the wheel": (
+        _with_entry_points("first = /tmp/evil"),
+        "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
+    ),
+    "module that is missing": (
+        _with_entry_points("first = acme_first.nope"),
+        "problem: entry point: its entry point names 'acme_first.nope', and the wheel has no such",
+    ),
     "no entry point": (_with_entry_points(""), ENTRY_POINTS.format(0)),
     "two entry points": (_with_entry_points(TWO), ENTRY_POINTS.format(2)),
     # One of what discovery checks, for each file that it reads.
@@ -251,6 +268,23 @@ def test_without_auditwheel_the_systems_are_not_known(
     assert said.startswith("note: system: auditwheel is not installed")
 
 
+def test_auditwheel_that_does_not_end_is_a_note(
+    right: WheelDraft, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hang = Outcome(failure="did not end within 60 s", timed_out=True)
+    monkeypatch.setattr(subprocess_call, "call", lambda function, path: hang)
+    assert check(right) == ["note: system: auditwheel did not finish"]
+
+
+def test_no_module_of_the_current_folder_is_run(
+    right: WheelDraft, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("json", "auditwheel"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('it ran')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert check(right) == []
+
+
 def _using(symbol: str) -> tuple[str, str, str]:
     return (
         f"extern int {symbol}(void*);{EXPORT} int custom_pypto_use(void) {{ return {symbol}(0); }}",
@@ -323,6 +357,12 @@ def test_what_is_not_unpacked_has_status_2(
     assert error.startswith(f"custom-pypto check: {tmp_path / name} ")
     assert reason in error
     assert not [*tmp_path.rglob("evil*")]
+
+
+def test_record_that_is_no_table_has_status_2(tmp_path: Path, shown: Shown) -> None:
+    made = draft(None)
+    made.record["a" * 200_000] = ""
+    assert "has a file RECORD that cannot be read" in shown(made.write(tmp_path))
 
 
 @pytest.mark.parametrize(

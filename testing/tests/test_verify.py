@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,21 @@ def test_texts_of_processes_can_neither_change_the_table_nor_act_on_a_terminal(r
     assert found["text"].startswith(problem)
 
 
+def test_only_the_report_is_written(run, tmp_path):
+    other, part = tmp_path / "other", tmp_path / "report.md.part"
+    other.touch()
+    part.symlink_to(other)
+    run()
+    assert other.read_text(encoding="utf-8") == ""
+    assert {each.name for each in tmp_path.iterdir()} == {"other", part.name, "report.md"}
+
+
+def test_a_name_that_a_row_would_cut_is_hidden(run, children, monkeypatch):
+    monkeypatch.setattr(privacy, "_patterns", lambda: [(re.compile("/data/alice"), "~")])
+    children.ends["launch", "my_op"] = "x" * 192 + "/data/alice" + "y" * 50
+    assert "/data" not in run(status=1)
+
+
 @pytest.mark.parametrize(
     ("text", "hidden"),
     [
@@ -308,7 +324,11 @@ def test_texts_of_processes_can_neither_change_the_table_nor_act_on_a_terminal(r
         ("/homes/a", "~"),
         ("/homes/ab", "/homes/ab"),
         ("/home/bob/x.so", "~/x.so"),
+        ("/data/alice", "/data/<user>"),
+        ("/data/alice: Permission denied", "/data/<user>: Permission denied"),
+        ("/data/alice.txt", "/data/alice.txt"),
         ("[node-7] error", "[<host>] error"),
+        ("node-7.acme.org: error", "<host>: error"),
         ("node-70", "node-70"),
         ("float16[7, 33]", "float16[7, 33]"),
     ],
@@ -316,7 +336,7 @@ def test_texts_of_processes_can_neither_change_the_table_nor_act_on_a_terminal(r
 def test_a_report_does_not_say_who_ran_it_and_where(monkeypatch, text, hidden):
     monkeypatch.setattr(privacy.Path, "home", lambda: Path("/homes/a"))
     monkeypatch.setattr(privacy.getpass, "getuser", lambda: "alice")
-    monkeypatch.setattr(privacy.socket, "gethostname", lambda: "node-7")
+    monkeypatch.setattr(privacy.socket, "gethostname", lambda: "node-7.acme.org")
     privacy._patterns.cache_clear()
     try:
         assert privacy.hide({"text": [text]}) == {"text": [hidden]}

@@ -126,12 +126,8 @@ def _candidate(owner: _Distribution, name: str, module: str) -> InstalledPlugin:
     plugin = InstalledPlugin(name, module, distribution, version, metadata=owner.folder)
     if problem:
         return plugin.reject(problem)
-    if not all(part.isidentifier() for part in module.split(".")):
-        return plugin.reject(
-            f"the entry point {name!r} in the group {GROUP!r} names {module!r};"
-            " it must name a module, such as 'custom_pypto_add_custom'"
-        )
-    return _locate(plugin)
+    problem = plugin.explain_module()
+    return plugin.reject(problem) if problem else _locate(plugin)
 
 
 def _locate(plugin: InstalledPlugin) -> InstalledPlugin:

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 
 from custom_pypto_contract.fork_locks import cached
-from custom_pypto_contract.manifest import Manifest, ManifestOp
+from custom_pypto_contract.manifest import GROUP, Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten
 
@@ -86,6 +86,15 @@ class InstalledPlugin:
     def order(self) -> tuple[str, str, str]:
         """The key by which plugins are sorted, so that messages are the same on each run."""
         return normalize_name(self.distribution), self.name, self.module
+
+    def explain_module(self) -> str:
+        """Return why what the entry point names can be no module, '' if it can."""
+        if all(part.isidentifier() for part in self.module.split(".")):
+            return ""
+        return (
+            f"the entry point {self.name!r} in the group {GROUP!r} names {self.module!r};"
+            " it must name a module, such as 'custom_pypto_add_custom'"
+        )
 
     def block(self, reason: str) -> InstalledPlugin:
         """Return it as blocked for `reason`."""

@@ -6,12 +6,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from email.message import Message
 from importlib.util import find_spec
+from io import StringIO
+from typing import Any
 
+from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.report import Check, Report
-from custom_pypto_contract import contract_data, elf, guarded, manifest, manifest_file, platforms
+from custom_pypto_contract import contract_data, elf, manifest, manifest_file, platforms
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
 from custom_pypto_discovery import discovery, distributions
@@ -30,7 +34,7 @@ _OF_TORCH = "libtorch_cpu.so"
 
 
 def make_report(wheel: UnpackedWheel) -> Report:
-    """Return the probes of each section.
+    """Return the checks of each section.
 
     Raises:
         WheelError: the metadata cannot be read.
@@ -46,13 +50,15 @@ def make_report(wheel: UnpackedWheel) -> Report:
         return report
     [(name, module)] = found
     plugin = InstalledPlugin(
-        name,
-        module,
-        headers.get("Name", ""),
-        headers.get("Version", ""),
-        folder=wheel.site / module.partition(".")[0],
-        metadata=wheel.info,
+        name, module, headers.get("Name", ""), headers.get("Version", ""), metadata=wheel.info
     )
+    problem = plugin.explain_module()
+    if not problem and not wheel.has_module(module):
+        problem = f"its entry point names {module!r}, and the wheel has no such module"
+    if problem:
+        report["plugin"] = [probe.with_problem(problem, "name the plugin's package")]
+        return report
+    plugin = replace(plugin, folder=wheel.site / plugin.package)
     library = _read_library(plugin)
     host = this_host()
     if library is not None:
@@ -115,7 +121,7 @@ def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
     files = headers.get_all("License-File", [])
     shown = ", ".join(filter(None, [licence.partition("\n")[0], *files]))
     probe = Check("licence", shown or "none")
-    if lost := [each for each in files if not (wheel.info / "licenses" / each).is_file()]:
+    if lost := [each for each in files if wheel.info / "licenses" / each not in wheel.files]:
         probe = probe.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
     elif not licence or not files:
         probe = probe.with_note(
@@ -191,12 +197,15 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
             "pip install auditwheel, and check the wheel again",
         )
         return
-    command = [sys.executable, "-m", "auditwheel", "show", "--json", str(wheel.path)]
-    status, output, errors = guarded.run(command)
-    if status != 0:
-        yield unknown.with_problem(f"auditwheel cannot read the wheel: {errors}", _BUILD_AGAIN)
+    outcome = subprocess_call.call(_run_auditwheel, str(wheel.path))
+    if outcome.timed_out:
+        yield unknown.with_note("auditwheel did not finish", "check the wheel again")
         return
-    audit = json.loads(output)
+    if not outcome.ok:
+        problem = f"auditwheel cannot read the wheel: {outcome.failure}"
+        yield unknown.with_problem(problem, _BUILD_AGAIN)
+        return
+    audit: Any = outcome.value
     needed = audit["external_libs"]
     others = sorted({*needed} - {_OF_TORCH})
     yield _judge(
@@ -218,3 +227,15 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
             advice = f"tag it {probe.value}, or build it on an older system"
             probe = probe.with_problem(problem, advice)
     yield probe
+
+
+def _run_auditwheel(path: str) -> object:
+    """Return the JSON of ``auditwheel show``; called in a process of its own."""
+    from auditwheel.main import main
+
+    sys.argv = ["auditwheel", "show", "--json", path]
+    with redirect_stdout(StringIO()) as output:
+        status = main()
+    if status:
+        sys.exit(status)
+    return json.loads(output.getvalue())

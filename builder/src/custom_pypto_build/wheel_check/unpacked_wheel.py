@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import HeaderParser
+from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract import small_file
@@ -52,6 +53,20 @@ class UnpackedWheel:
         """The names that it has in site-packages besides its metadata."""
         return sorted(each.name for each in self.site.iterdir() if each != self.info)
 
+    @cached_property
+    def files(self) -> frozenset[Path]:
+        """The paths of all files."""
+        return frozenset(each for each in self.site.rglob("*") if each.is_file())
+
+    def has_module(self, name: str) -> bool:
+        """Return whether the wheel has a file of a module, or files in its folder."""
+        path = self.site.joinpath(*name.split("."))
+        beside = (each for each in self.files if each.parent == path.parent)
+        return any(path in each.parents for each in self.files) or any(
+            each.suffix in (".py", ".so") and each.name.partition(".")[0] == path.name
+            for each in beside
+        )
+
     def read(self, name: str) -> str:
         """Return the text of the file `name` of its metadata, '' if there is none.
 
@@ -70,14 +85,17 @@ class UnpackedWheel:
         return HeaderParser().parsestr(self.read("METADATA"))
 
     def find_unrecorded(self) -> list[str]:
-        """Return the files that are not as RECORD says, and those that only one of the two has."""
-        rows = (row for row in csv.reader(self.read("RECORD").splitlines()) if len(row) == 3)
-        listed = {name: digest for name, digest, _ in rows}
-        found = {
-            each.relative_to(self.site).as_posix(): _digest(each)
-            for each in self.site.rglob("*")
-            if each.is_file()
-        }
+        """Return the files that are not as RECORD says, and those that only one of the two has.
+
+        Raises:
+            WheelError: RECORD cannot be read.
+        """
+        try:
+            rows = [*csv.reader(self.read("RECORD").splitlines())]
+        except csv.Error as error:
+            raise WheelError(f"has a file RECORD that cannot be read: {error}") from None
+        listed = {row[0]: row[1] for row in rows if len(row) == 3}
+        found = {each.relative_to(self.site).as_posix(): _digest(each) for each in self.files}
         differing = {name for name, _ in listed.items() ^ found.items()}
         return sorted(differing - {f"{self.info.name}/RECORD"})
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
-import tempfile
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +12,7 @@ from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
 from custom_pypto_cli.commands import CommandError
+from custom_pypto_cli.replace_file import replace_file
 from custom_pypto_cli.terminal import align, show
 
 SUMMARY = "write a lock file, so that nothing but today's plugins loads"
@@ -42,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
         )
     try:
         locked = [lock_file.describe(each) for each in accepted]
-        _write(options.file, lock_file.text_of(locked))
+        replace_file(options.file, lock_file.text_of(locked))
     except OSError as error:
         raise CommandError(f"{options.file} was not written: {error}") from None
     show("\n".join(_lines(locked, others)))
@@ -50,20 +48,6 @@ def run(options: argparse.Namespace) -> int:
     if problem:
         raise CommandError(f"with the file that was written, {problem}")
     return 0
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that others can read; a reader sees the old one or the new one."""
-    descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _lines(

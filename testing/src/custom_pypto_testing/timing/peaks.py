@@ -7,7 +7,6 @@ import functools
 import os
 import platform
 import shlex
-import subprocess
 import sys
 import tempfile
 import timeit
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 from custom_pypto import core
+from custom_pypto_contract import guarded
 
 from .interleaved import Quartiles, Timed
 
@@ -135,9 +135,8 @@ def _compiled(isa: str | None, kind: str) -> ctypes.CDLL | None:
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder, "peaks.so")
         command = [*compiler, *compile_flags(isa, kind), "-shared", "-o", str(library)]
-        try:
-            subprocess.run(command, check=True, capture_output=True)
-        except (OSError, subprocess.CalledProcessError):
+        status, _, _ = guarded.run(command)
+        if status != 0:
             return None
         return ctypes.CDLL(str(library))
 

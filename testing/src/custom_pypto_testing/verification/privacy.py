@@ -40,6 +40,8 @@ def _find_patterns() -> Iterator[tuple[re.Pattern[str], str]]:
         user = ""
     # A name of a part of a path only: it may be an ordinary word.
     if user:
-        yield re.compile(rf"/{re.escape(user)}(?=/)"), "/<user>"
+        yield re.compile(rf"/{re.escape(user)}(?![\w.-])"), "/<user>"
     if host := socket.gethostname():
-        yield re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])"), "<host>"
+        # The whole name first: the short name is its beginning.
+        for name in dict.fromkeys((host, host.partition(".")[0])):
+            yield re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), "<host>"

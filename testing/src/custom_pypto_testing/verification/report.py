@@ -10,6 +10,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_cli.replace_file import replace_file
 from custom_pypto_cli.report import Report, report_data, report_lines
 from custom_pypto_cli.terminal import align
 from custom_pypto_contract import variables
@@ -59,7 +60,8 @@ class Result:
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells of a row; of a long text, the beginning of its first line."""
-        brief = self.text.partition("\n")[0]
+        # A name that is cut would not be hidden.
+        brief = str(hide(self.text.partition("\n")[0]))
         brief = brief if len(brief) <= 200 else f"{brief[:197]}..."
         seconds = f"{self.seconds:.1f}"
         return self.subject, self.setting, self.check, self.verdict.value, seconds, brief
@@ -96,9 +98,7 @@ class WrittenReport:
         Raises:
             OSError: it cannot be written.
         """
-        part = self.path.with_name(f"{self.path.name}.part")
-        part.write_text("\n".join(self._lines()), encoding="utf-8")
-        part.replace(self.path)
+        replace_file(self.path, "\n".join(self._lines()))
 
     def _lines(self) -> Iterator[str]:
         state = "did not end yet" if self.seconds is None else f"ended after {self.seconds:.0f} s"
