@@ -106,6 +106,36 @@ def test_plugins_are_in_the_manager_under_their_names_unless_they_are_refused() 
     assert not hooks.implements(FAKES)
 
 
+class Unhashable(dict[str, str]):
+    """What another plugin has registered in the manager by itself."""
+
+    @hookimpl
+    def custom_pypto_fakes(self) -> None:
+        raise AssertionError
+
+    @hookimpl
+    def custom_pypto_fake(self) -> None:
+        raise AssertionError
+
+
+def test_what_another_plugin_has_registered_is_not_judged() -> None:
+    name = manager.register(other := Unhashable())
+    try:
+        assert fakes_of(hooks_of(custom_pypto_fakes=returning({"first": abs}))) == {"first": abs}
+    finally:
+        manager.unregister(other, name)
+
+
+def test_a_module_that_raises_while_it_is_registered_does_not_stay() -> None:
+    class Raising(ModuleType):
+        def __dir__(self) -> list[str]:
+            raise RuntimeError("no names")
+
+    with pytest.raises(RuntimeError, match="no names"):
+        Hooks("refused", Raising("refused"), OPS)
+    assert not manager.has_plugin("refused")
+
+
 def test_unknown_hook_that_is_optional_is_accepted() -> None:
     # For a hook of a newer core.
     hooks_of(custom_pypto_later=hookimpl(lambda: None, optionalhook=True))
@@ -120,11 +150,15 @@ def undecorated() -> dict[str, Any]:
     return {}
 
 
+def undecorated_wrapper() -> Iterator[None]:
+    yield
+
+
 WITHOUT_DECORATOR = (
     "it defines 'custom_pypto_fakes' without the decorator that makes it a hook; write @hookimpl"
     " (from custom_pypto_plugin) above it"
 )
-UNKNOWN = "unknown hook {!r} in plugin <module 'refused'>"
+UNKNOWN = "unknown hook {!r}"
 ALL_HOOKS = (
     "; there are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
     " 'custom_pypto_kernels', 'custom_pypto_references', 'custom_pypto_samples'"
@@ -139,6 +173,7 @@ NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in t
         (FAKES, pluggy.HookimplMarker("pytest")(undecorated), [WITHOUT_DECORATOR]),
         (FAKES, with_other_argument, ["for hook 'custom_pypto_fakes'", NOT_IN_HOOKSPEC]),
         ("on_load", returning({}), [UNKNOWN.format("on_load"), ALL_HOOKS]),
+        (FAKES, hookimpl(undecorated_wrapper, wrapper=True), [f"{FAKES} is a wrapper, and wraps"]),
         (FAKES[:-1], returning({}), [UNKNOWN.format(FAKES[:-1]), f"; did you mean {FAKES!r}?"]),
     ],
 )

@@ -44,11 +44,12 @@ class Hooks:
         _check_decorators(module)
         try:
             manager.register(module, plugin)
-            manager.check_pending()
-        except pluggy.PluginValidationError as error:
-            hint = self._hint()
+            self._check_implementations()
+        except BaseException as error:
             self.unregister()
-            raise HookError(f"{error}{hint}") from error
+            if isinstance(error, pluggy.PluginValidationError):
+                raise HookError(str(error)) from error
+            raise
 
     def unregister(self) -> None:
         """Remove the module from the manager."""
@@ -56,8 +57,7 @@ class Hooks:
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
-        implementations = getattr(manager.hook, hook).get_hookimpls()
-        return any(each.plugin is self._module for each in implementations)
+        return bool(self._implementations(getattr(manager.hook, hook)))
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
@@ -66,26 +66,35 @@ class Hooks:
             HookError: the implementation raised, or its result is not a mapping from names of ops
                 to the hook's type.
         """
-        if not self.implements(hook):
+        implementations = self._implementations(getattr(manager.hook, hook))
+        if not implementations:
             return {}
-        others = manager.get_plugins() - {self._module}
+        last = implementations[-1]
         try:
-            results = manager.subset_hook_caller(hook, others)(**arguments)
+            result: Any = last.function(*(arguments[name] for name in last.argnames))
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             raise HookError(f"{hook} raised {describe_error(error)}") from error
-        # pluggy leaves a result of None out.
-        result: Any = results[0] if results else None
         self._check_result(hook, result)
         return cast("Mapping[str, Any]", result)
 
-    def _hint(self) -> str:
+    def _implementations(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
+        return [each for each in caller.get_hookimpls() if each.plugin is self._module]
+
+    def _check_implementations(self) -> None:
+        # manager.check_pending() also looks at what other plugins have registered.
         for caller in manager.get_hookcallers(self._module) or ():
-            if not caller.has_spec():
-                names = sorted(_VALUES)
-                return did_you_mean(caller.name, names) or f"; there are {_quote(names)}"
-        return ""
+            for each in self._implementations(caller):
+                if not caller.has_spec() and not each.optionalhook:
+                    names = sorted(_VALUES)
+                    hint = did_you_mean(caller.name, names) or f"; there are {_quote(names)}"
+                    raise HookError(f"unknown hook {caller.name!r}{hint}")
+                if each.wrapper or each.hookwrapper:
+                    raise HookError(
+                        f"{caller.name} is a wrapper, and wraps nothing; write @hookimpl without"
+                        " 'wrapper' and 'hookwrapper', and return the mapping"
+                    )
 
     def _check_result(self, hook: str, result: object) -> None:
         what, is_right = _VALUES[hook]
