@@ -201,7 +201,7 @@ def _shape(description: Any, symbols: dict[str, int]) -> Sequence[int]:
 def _constant(value: Any) -> Tensor:
     dtype, shape = torch_type(value.desc.dtype), list(value.desc.shape.dim)
     if not value.data:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     return torch.frombuffer(bytearray(value.data), dtype=dtype).view(shape)
 
 

@@ -51,7 +51,7 @@ def view(data: int, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """The memory at `data` as a tensor, which does not own it."""
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     return torch.frombuffer((ctypes.c_char * size).from_address(data), dtype=dtype).view(shape)
 
 
@@ -59,7 +59,7 @@ def empty_on_device(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """Device memory, which lives as long as the tensor. Raises RuntimeError."""
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
-        return torch.empty(shape, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device="cpu")
     buffer = (ctypes.c_char * size).from_address(data := allocate(size))
     weakref.finalize(buffer, library("libascendcl.so").aclrtFree, ctypes.c_void_p(data))
     return torch.frombuffer(buffer, dtype=dtype).view(shape)

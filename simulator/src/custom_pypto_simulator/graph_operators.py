@@ -173,7 +173,7 @@ def _cast(x: Tensor, *, dst_type: int) -> Tensor:
 
 
 def _shape(x: Tensor, *, dtype: int = 3) -> Tensor:
-    return torch.tensor(x.shape, dtype=ge_type_to_torch_type(dtype))
+    return torch.tensor(x.shape, dtype=ge_type_to_torch_type(dtype), device="cpu")
 
 
 def _adds(x: Tensor, *, value: float) -> Tensor:

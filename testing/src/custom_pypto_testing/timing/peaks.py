@@ -96,7 +96,7 @@ def at_peak(
 @functools.cache
 def reading() -> Peak:
     """Return the peak of reading memory that no cache holds."""
-    return Peak(torch.ones(_READ_BYTES // 8, dtype=torch.int64).sum, _READ_BYTES)
+    return Peak(torch.ones(_READ_BYTES // 8, dtype=torch.int64, device="cpu").sum, _READ_BYTES)
 
 
 def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
