@@ -64,7 +64,8 @@ def check(checks: list[str], op: str, device: str, most: int) -> list[dict[str, 
     Each check makes at most `most` calls.
     """
     if device == "npu":
-        # torch may not import it by itself.
+        # torch may not import torch_npu by itself, and must be imported before it.
+        importlib.import_module("torch")
         importlib.import_module("torch_npu")
     done: list[dict[str, Any]] = []
 
@@ -104,9 +105,10 @@ def _check_machine(name: str, device: str) -> tuple[Verdict, str]:
             oldest = ".".join(map(str, TORCH_TARGET))
             return Verdict.FAILED, f"{text}: ops are built for torch {oldest} and newer"
         return Verdict.PASSED, text
-    number = torch.arange(1000.0, device=device)
-    total = (number + number).cpu()
-    if not total.equal(2 * torch.arange(1000.0, device="cpu")):
+    number = torch.arange(1000.0, device="cpu")
+    on_device = number.to(device)
+    total = (on_device + on_device).cpu()
+    if not total.equal(2 * number):
         return Verdict.FAILED, f"x + x is {total[:4].tolist()} ... for x = [0, 1, 2, 3 ...]"
     return Verdict.PASSED, "x + x of 1000 numbers"
 
