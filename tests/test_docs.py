@@ -1,12 +1,14 @@
-"""The code in the documentation runs, and its links lead somewhere."""
+"""The code in the documentation runs, its links lead somewhere, Chinese pages keep step."""
 
 from __future__ import annotations
 
 import ast
 import os
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import contract_sections
 import docs_site
@@ -187,3 +189,64 @@ def test_terms_of_the_glossary_are_in_order() -> None:
     terms = re.findall(r"^\*\*(.+)\*\* — ", text, re.MULTILINE)
     assert len(terms) > 40
     assert terms == sorted(terms, key=str.casefold)
+
+
+CHINESE = ".zh-CN.md"
+PAIRS = {
+    _name(path): path.with_name(path.name.replace(CHINESE, ".md"))
+    for folder in (ROOT, ROOT / "docs")
+    for path in sorted(folder.glob(f"*{CHINESE}"))
+}
+LEVEL = re.compile(r"^(#+) ", re.MULTILINE)
+
+
+def prose(path: Path) -> str:
+    """A page without its blocks of code."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def rows(path: Path) -> list[int]:
+    """The rows of tables, by section."""
+    return [len(re.findall(r"^\|", part, re.MULTILINE)) for part in LEVEL.split(prose(path))]
+
+
+def destinations(path: Path) -> Counter[tuple[str, str | int]]:
+    """Where a page's links lead: a page in English, and the section; its number in a pair."""
+    found: Counter[tuple[str, str | int]] = Counter()
+    for target, anchor in LINK.findall(prose(path)):
+        file = (path.parent / target).resolve() if target else path
+        english = file.with_name(file.name.replace(CHINESE, ".md"))
+        translated = english in PAIRS.values()
+        section = anchors(file).index(anchor) if translated and anchor else anchor
+        found[str(english), section] += 1
+    return found
+
+
+KEPT: dict[str, Callable[[Path], Any]] = {
+    "blocks of code": lambda path: FENCE.findall(path.read_text(encoding="utf-8")),
+    "levels of headings": lambda path: LEVEL.findall(prose(path)),
+    "rows of tables": rows,
+    "links": destinations,
+}
+
+
+@pytest.mark.parametrize("what", KEPT)
+@pytest.mark.parametrize("page", PAIRS)
+def test_a_chinese_page_has_what_the_english_one_has(page: str, what: str) -> None:
+    assert KEPT[what](ROOT / page) == KEPT[what](PAIRS[page])
+
+
+@pytest.mark.parametrize("page", PAIRS)
+def test_a_chinese_page_keeps_names_and_links_to_chinese_pages(page: str) -> None:
+    chinese, english = (
+        Counter(" ".join(code.split()) for code in re.findall(r"`([^`]+)`", prose(path)))
+        for path in (ROOT / page, PAIRS[page])
+    )
+    assert not english - chinese
+    links = LINK.findall(prose(ROOT / page))
+    targets = {((ROOT / page).parent / target).resolve() for target, _ in links if target}
+    assert targets & set(PAIRS.values()) == {PAIRS[page]}
+
+
+def test_there_are_chinese_pages() -> None:
+    assert "README.zh-CN.md" in PAIRS

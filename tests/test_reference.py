@@ -1,12 +1,15 @@
-"""The reference has every key, hook, command, environment variable and op.
+"""The reference has every key, hook, command, environment variable, op and quoted message.
 
 What it says of keys is compared with the code by contract/tests/test_notation.py.
 """
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
 
 import command_help
 import custom_pypto_plugin
@@ -122,3 +125,44 @@ def test_every_instruction_set_is_listed_and_no_other() -> None:
         assert [*of_any, *ordinary] == list(known)
         further = compiler.isa_flags(machine, int8=True).keys() - known
         assert int8 == sorted(further)
+
+
+MESSAGES = [
+    " ".join(each.split())
+    for each in re.findall(
+        r"^```text\n(.*?)^```", (ROOT / "docs/troubleshooting.md").read_text("utf-8"), re.M | re.S
+    )
+]
+# What the sources put in: a value, or a constant that is a name.
+FILLED_IN = re.compile(r"'…'|…|custom_pypto\b|CUSTOM_PYPTO_\w+")
+
+
+@cache
+def texts() -> str:
+    """The texts in the sources, a line each."""
+    folders = [path for pattern in ("*/src", "integrations/*/src") for path in ROOT.glob(pattern)]
+    files = [
+        file for folder in folders for file in folder.rglob("*") if file.suffix in (".py", ".h")
+    ]
+    return "\n".join(" ".join(text.split()) for file in files for text in _strings(file))
+
+
+def _strings(file: Path) -> Iterator[str]:
+    text = file.read_text(encoding="utf-8")
+    if file.suffix == ".py":
+        constants = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+        yield from (each.value for each in constants if isinstance(each.value, str))
+    else:
+        # Neighbouring literals are one, also where `+` or `,` joins them.
+        yield from re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"(?:\s*\+)?\s*"', "", text))
+
+
+def test_many_messages_are_explained() -> None:
+    assert len(MESSAGES) >= 40
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_the_words_of_a_message_are_those_of_the_sources(message: str) -> None:
+    parts = [part.strip(" :;,") for part in FILLED_IN.split(message)]
+    assert len("".join(parts)) > 15
+    assert [part for part in parts if part not in texts()] == []

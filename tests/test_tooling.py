@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import product
 from pathlib import Path
 
 import distributions
@@ -41,6 +42,34 @@ def test_examples_change_no_environment_but_a_virtual_one(
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(program.ExampleError, match="only runs in a virtual environment"):
         program.build(tmp_path, program.BASE)
+
+
+TOX = (ROOT / "tox.ini").read_text()
+# Benchmarks and examples, whose results are for people; other releases of torch and the newest.
+NOT_IN_ALL = re.compile(r".*bench|demo|transformers(-train)?|torches-.*|newest.*|all")
+
+
+def environments() -> set[str]:
+    """The environments that the sections of tox.ini name, without braces."""
+    names: set[str] = set()
+    for section in re.findall(r"^\[testenv:(.+)\]$", TOX, re.MULTILINE):
+        parts = (part.split(",") for part in re.split(r"[{}]", section))
+        names |= {"".join(chosen) for chosen in product(*parts)}
+    return names
+
+
+def test_tox_all_runs_every_environment_that_is_no_benchmark() -> None:
+    section = TOX.partition("\n[testenv:all]\n")[2].partition("\n\n")[0]
+    named = section.partition("run_environments.py")[2]
+    wanted = {name for name in environments() if not NOT_IN_ALL.fullmatch(name)}
+    assert {*named.replace("\\", "").split()} == wanted
+
+
+def test_workflows_run_environments_of_tox() -> None:
+    run = re.compile(r"\btox -e ([\w,-]+)$|\benvironment: \[(.+)\]$", re.MULTILINE)
+    files = (ROOT / ".github" / "workflows").glob("*.yml")
+    named = [name for file in files for pair in run.findall(file.read_text()) for name in pair]
+    assert {"all", "docs"} <= set(re.findall(r"[\w-]+", ",".join(named))) <= environments()
 
 
 def test_a_row_shows_what_pytest_counted_and_the_first_reason() -> None:

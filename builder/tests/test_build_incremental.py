@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,33 +47,34 @@ def test_the_first_build_compiles_everything(project: Project) -> None:
     assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
 
 
-def test_nothing_is_built_when_nothing_changed(project: Project) -> None:
+ALL = ["csrc/second.cpp", "csrc/tiny.cpp"]
+# What is changed, and what is compiled again.
+CHANGES: dict[str, tuple[Callable[[Project], object], list[str]]] = {
+    "source": (lambda project: change(project.root / "csrc/second.cpp"), ["csrc/second.cpp"]),
+    "header": (lambda project: change(project.root / "csrc/answer.h"), ["csrc/tiny.cpp"]),
+    "flag": (lambda project: project.configure(SOURCES + 'cxx-flags = ["-O1"]\n'), ALL),
+}
+
+
+@pytest.mark.parametrize(("make", "again"), CHANGES.values(), ids=CHANGES)
+def test_what_a_change_concerns_is_compiled_again(
+    project: Project, make: Callable[[Project], object], again: list[str]
+) -> None:
+    make(project)
+    project.wheel()
+    assert sorted(compiled(project)) == again
+
+
+def test_nothing_is_built_when_nothing_changed_and_all_with_other_cxxflags(
+    project: Project,
+) -> None:
     project.wheel()
     assert project.built() == []
     assert "ninja: no work to do." in project.output
-
-
-def test_a_changed_source_alone_is_compiled(project: Project) -> None:
-    change(project.root / "csrc/second.cpp")
-    project.wheel()
-    assert compiled(project) == ["csrc/second.cpp"]
-
-
-def test_a_changed_header_compiles_what_includes_it_alone(project: Project) -> None:
-    change(project.root / "csrc/answer.h")
-    project.wheel()
-    assert compiled(project) == ["csrc/tiny.cpp"]
-
-
-def test_a_changed_flag_compiles_everything(project: Project) -> None:
-    project.configure(SOURCES + 'cxx-flags = ["-O1"]\n')
-    project.wheel()
-    assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
-
-
-def test_changed_cxxflags_compile_everything(project: Project) -> None:
+    project.hook("build_editable", project.root / "dist")
+    assert project.built() == []
     project.wheel({"CXXFLAGS": "-O1"})
-    assert sorted(compiled(project)) == ["csrc/second.cpp", "csrc/tiny.cpp"]
+    assert sorted(compiled(project)) == ALL
 
 
 def test_a_removed_source_leaves_the_library(project: Project) -> None:
@@ -90,11 +91,6 @@ def test_a_removed_header_that_nothing_includes_any_more_is_not_missed(project: 
     change(source)
     project.wheel()
     assert compiled(project) == ["csrc/tiny.cpp"]
-
-
-def test_an_editable_build_reuses_what_the_wheel_compiled(project: Project) -> None:
-    project.hook("build_editable", project.root / "dist")
-    assert project.built() == []
 
 
 def test_a_changed_schema_changes_the_manifest(project: Project) -> None:

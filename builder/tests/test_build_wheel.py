@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from pathlib import Path
 
@@ -19,8 +18,13 @@ from custom_pypto_contract import abi, manifest, platforms
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
-MACHINE = platforms.machine(platforms.platform_tag())
-OTHER_MACHINE = "aarch64" if MACHINE == "x86_64" else "x86_64"
+PACKAGE = {
+    f"custom_pypto_tiny/{name}"
+    for name in (
+        *("__init__.py", "custom_pypto_plugin.json", "ops.py", "py.typed"),
+        "lib/libcustom_pypto_tiny.so",
+    )
+}
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +58,7 @@ def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wh
 
 def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     files = {name for name in built[1].files if ".dist-info/" not in name}
-    assert files == {
-        "custom_pypto_tiny/__init__.py",
-        "custom_pypto_tiny/custom_pypto_plugin.json",
-        "custom_pypto_tiny/ops.py",
-        "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
-        "custom_pypto_tiny/opp/vendors/config.ini",
-        "custom_pypto_tiny/py.typed",
-    }
+    assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
 
 def test_the_library_shows_its_entry_functions_only(
@@ -102,11 +99,10 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
     }
 
 
-def test_neither_torch_nor_the_plugin_is_imported(built: tuple[Project, Wheel]) -> None:
+def test_neither_torch_nor_the_plugin_is_imported_and_no_path_is_in_the_library(
+    built: tuple[Project, Wheel],
+) -> None:
     assert built[0].imported == []
-
-
-def test_no_path_of_this_machine_is_in_the_library(built: tuple[Project, Wheel]) -> None:
     assert str(built[0].root).encode() not in built[1].library
     assert sys.prefix.encode() not in built[1].library
 
@@ -200,74 +196,37 @@ def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project
     assert (folder / name / "entry_points.txt").is_file()
 
 
-def test_a_source_distribution_holds_what_the_wheel_is_built_from(tmp_path: Path) -> None:
+def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
     project = tiny_project(
-        tmp_path,
+        tmp_path / "project",
         f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
         '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
-    project.write("tests/npu/custom.cpp", "")
-    project.write("tests/npu/shared.h", "")
-    project.write("include/deep/extra.hpp", "")
-    project.write("include/notes.txt", "")
-    project.write("opp/vendors/config.ini", "")
-    archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
-    with tarfile.open(archive) as tar:
-        files = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
-    expected = {
-        "csrc/tiny.cpp",
-        "csrc/answer.h",
-        "tests/npu/custom.cpp",
-        "tests/npu/shared.h",
-        "include/deep/extra.hpp",
-        "opp/vendors/config.ini",
-        "pyproject.toml",
-        "src/custom_pypto_tiny/__init__.py",
-    }
-    assert expected <= files
-    assert "include/notes.txt" not in files
-
-
-def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path / "project", SOURCES + 'opp = "opp"\n')
-    project.write("opp/vendors/config.ini", "")
+    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp", "opp/a.ini")
+    for name in (*expected, "include/notes.txt"):
+        project.write(name, "")
+    # What an editable install wrote is left out.
+    project.hook("build_editable", tmp_path)
     archive = tmp_path / project.hook("build_sdist", tmp_path)
     shutil.unpack_archive(archive, tmp_path, filter="data")
-    own = project.wheel()
-    other = Project(tmp_path / "custom_pypto_tiny-0.3.0").wheel()
+    unpacked = Project(tmp_path / "custom_pypto_tiny-0.3.0")
+    assert all((unpacked.root / name).is_file() for name in (*expected, "csrc/answer.h"))
+    assert not (unpacked.root / "include/notes.txt").exists()
+    package = {path.name for path in (unpacked.root / "src/custom_pypto_tiny").rglob("*")}
+    assert package == {"__init__.py", "py.typed"}
+    own, other = project.wheel(), unpacked.wheel()
     assert other.manifest == own.manifest
     assert other.files.keys() == own.files.keys()
 
 
-def test_a_source_distribution_leaves_out_what_an_editable_install_wrote(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
-    project.write("opp/vendors/config.ini", "")
-    project.hook("build_editable", tmp_path / "dist")
-    archive = tmp_path / "dist" / project.hook("build_sdist", tmp_path / "dist")
-    with tarfile.open(archive) as tar:
-        names = tar.getnames()
-    assert not [n for n in names if n.endswith((".so", "plugin.json", "ops.py"))]
-    assert not [n for n in names if "custom_pypto_tiny/opp" in n]
-
-
-def test_a_project_without_python_gets_its_package(tmp_path: Path, project: Project) -> None:
-    shutil.rmtree(tmp_path / "src")
-    files = project.wheel().files
-    assert {name for name in files if ".dist-info/" not in name} == {
-        "custom_pypto_tiny/__init__.py",
-        "custom_pypto_tiny/custom_pypto_plugin.json",
-        "custom_pypto_tiny/ops.py",
-        "custom_pypto_tiny/lib/libcustom_pypto_tiny.so",
-        "custom_pypto_tiny/py.typed",
-    }
-
-
-def test_cpp_in_src_and_python_in_tests_are_no_package(tmp_path: Path) -> None:
+def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     project = tiny_project(tmp_path, 'sources = ["src/*.cpp"]\ninclude-dirs = ["csrc"]\n')
     shutil.rmtree(tmp_path / "src")
+    # Neither C++ in src nor Python in tests is a package.
     project.write("src/tiny.cpp", PLUGIN_CPP)
     project.write("tests/__init__.py", "")
-    assert "custom_pypto_tiny/__init__.py" in project.wheel().files
+    files = project.wheel().files
+    assert {name for name in files if ".dist-info/" not in name} == PACKAGE
 
 
 def test_a_project_without_python_can_be_editable(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from custom_pypto_cli import main
 from custom_pypto_contract.__main__ import main as contract_main
 
+FILES = ("ops.toml", "npu.cpp", "pyproject.toml", "decisions.txt")
 HEADER = (
     "// this file was generated automatically\n"
     "aclnnStatus aclnnTwistGetWorkspaceSize(aclTensor *xRef, int64_t k,"
@@ -40,18 +41,9 @@ def test_writes_the_files_and_says_what_is_open(
         "  the schema   1",
         "",
         "more.h:2: turn: parameter 2, `float k`: a launch passes no such type",
-        "wrote "
-        + ", ".join(
-            f"{folder}/{name}"
-            for name in ("ops.toml", "npu.cpp", "pyproject.toml", "decisions.txt")
-        ),
+        "wrote " + ", ".join(f"{folder}/{name}" for name in FILES),
     ]
-    assert sorted(path.name for path in folder.iterdir()) == [
-        "decisions.txt",
-        "npu.cpp",
-        "ops.toml",
-        "pyproject.toml",
-    ]
+    assert {path.name for path in folder.iterdir()} == {*FILES}
 
 
 def test_files_with_one_name_in_two_folders_are_told_apart(
@@ -88,9 +80,7 @@ def test_unsuitable_files_are_listed_and_the_others_are_imported(
     assert main(["import", "--aclnn", *files, "--output", str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
     skipped = [line for line in lines if line.startswith("skipped: ")]
-    assert [
-        f"{name}.h" in line for name, line in zip(("empty", "missing"), skipped, strict=True)
-    ] == [True] * 2
+    assert [line.split(".h")[0].rsplit("/")[-1] for line in skipped] == ["empty", "missing"]
     assert (folder / "decisions.txt").read_text(encoding="utf-8").splitlines() == skipped
     assert contract_main([str(folder / "ops.toml")]) is None
 

@@ -26,6 +26,11 @@ def open_questions(op: ImportedOp) -> list[tuple[int, Subject]]:
     return [(each.place.line, each.subject) for each in op.decisions]
 
 
+PARAMS = (
+    "{flag: 'true', dim: '(int64_t)-1', layout: '\"TND\"', text: 'const_cast<char *>(mode.data())'}"
+)
+
+
 def test_an_output_with_size_and_dtype_of_an_argument_is_contiguous_and_so_described() -> None:
     op = entry(
         "blend(Tensor self, Tensor? mask=None, *, float ratio=1, str mode='x') -> Tensor",
@@ -35,16 +40,6 @@ def test_an_output_with_size_and_dtype_of_an_argument_is_contiguous_and_so_descr
     assert op.tensors == {"self": {"shape": "*self_shape"}, "mask": {}}
     assert op.outputs == {"out": {"shape": "*self_shape", "dtype": "float32"}}
     assert op.launch == "aclnnBlend(self, mask, mode, ratio, out)"
-
-
-def test_exec_without_arguments_passes_all_and_then_the_outputs() -> None:
-    op = entry(
-        "two(Tensor x, int k, *, bool flag) -> (Tensor, Tensor)",
-        "a:\n  size: x.sizes()\n  dtype: x.scalar_type()\n"
-        "b:\n  size: x\n  dtype: x\nexec: aclnnTwo",
-    )
-    assert op.decisions == []
-    assert op.launch == "aclnnTwo(x, k, flag, a, b)"
 
 
 def test_a_list_of_sizes_is_a_shape_and_needs_the_dims_that_it_reads() -> None:
@@ -94,20 +89,26 @@ def test_in_place_and_out_inherit_the_call_of_the_function_with_an_output() -> N
     assert ops["twist.out"].tensors["out"] == {"shape": "*self_shape", "dtype": "=self"}
 
 
-def test_constants_and_strings_of_new_params_are_passed() -> None:
-    op = entry(
-        "fixed_(Tensor(a!) self, str mode) -> Tensor(a!)",
-        """\
-        new_params:
-          flag: 'true'
-          dim: '(int64_t)-1'
-          layout: '"TND"'
-          text: 'const_cast<char *>(mode.data())'
-        exec: aclnnFixed, self, flag, dim, layout, text
-        """,
-    )
-    assert op.decisions == []
-    assert op.launch == "aclnnFixed(self, True, -1, 'TND', mode)"
+@pytest.mark.parametrize(
+    ("func", "generated", "launch"),
+    [
+        (
+            "two(Tensor x, int k, *, bool flag) -> (Tensor, Tensor)",
+            "a: {size: x.sizes(), dtype: x.scalar_type()}\nb: {size: x, dtype: x}\nexec: aclnnTwo",
+            "aclnnTwo(x, k, flag, a, b)",
+        ),
+        (
+            "fixed_(Tensor(a!) self, str mode) -> Tensor(a!)",
+            f"new_params: {PARAMS}\nexec: aclnnFixed, self, flag, dim, layout, text",
+            "aclnnFixed(self, True, -1, 'TND', mode)",
+        ),
+    ],
+)
+def test_exec_passes_what_it_names_constants_and_strings_or_all_and_the_outputs(
+    func: str, generated: str, launch: str
+) -> None:
+    op = entry(func, generated)
+    assert (op.decisions, op.launch) == ([], launch)
 
 
 @pytest.mark.parametrize(
@@ -136,27 +137,22 @@ def test_what_is_not_understood_is_a_decision_with_its_line(
 
 
 @pytest.mark.parametrize(
-    "keys",
+    ("keys", "subjects"),
     [
-        "op_api: v2.1",
-        "op_api: [v2.1, v2.9]",
-        "op_api: [v2.14, newest]",
-        "op_api: all_version\n  dispatch: {CPU: a}",
-        "op_api: all_version\n  tags: nondeterministic_seeded",
+        ("op_api: v2.1", [Subject.KEY]),
+        ("op_api: [v2.1, v2.9]", [Subject.KEY]),
+        ("op_api: [v2.14, newest]", [Subject.KEY]),
+        ("op_api: all_version\n  dispatch: {CPU: a}", [Subject.KEY]),
+        ("op_api: all_version\n  tags: nondeterministic_seeded", [Subject.KEY]),
+        # Keys of torch_npu's own dispatch.
+        ("op_api: [v2.6, newest]\n  acl_op: v2.1\n  exposed: all_version", []),
     ],
 )
-def test_a_key_that_may_change_what_the_op_does_is_a_decision(keys: str) -> None:
+def test_a_key_that_may_change_what_the_op_does_is_a_decision(
+    keys: str, subjects: list[Subject]
+) -> None:
     op = entry("a_(Tensor(a!) x) -> Tensor(a!)", "exec: aclnnA", keys)
-    assert [subject for _, subject in open_questions(op)] == [Subject.KEY]
-
-
-def test_keys_of_torch_npus_own_dispatch_have_no_effect() -> None:
-    op = entry(
-        "a_(Tensor(a!) x) -> Tensor(a!)",
-        "exec: aclnnA",
-        "op_api: [v2.6, newest]\n  acl_op: v2.1\n  exposed: all_version",
-    )
-    assert op.decisions == []
+    assert [subject for _, subject in open_questions(op)] == subjects
 
 
 def test_calls_that_only_torch_npu_takes_are_refused_and_listed() -> None:

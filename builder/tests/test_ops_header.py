@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -80,7 +80,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def fake(given: dict[str, Any], op: OpContract = EVERYTHING) -> Any:
-    made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))
+    made = fake_kernel(LazyContract(manifest.make_op(op.data)))
     return outcome(lambda: made(**given))
 
 
@@ -188,15 +188,9 @@ def test_fits_is_what_the_contract_evaluates_to(seed: int, what: str) -> None:
 def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
     given = drawn(seed)
 
-    def limited() -> tuple[()]:
-        check_limits(EVERYTHING, "aclnnOther", given)
-        return ()
-
-    def called() -> tuple[()]:
-        ops.probe_npu("limits", **given)
-        return ()
-
-    assert outcome(called) == outcome(limited)
+    called = outcome(lambda: ops.probe_npu("limits", **given))
+    limited = outcome(lambda: check_limits(EVERYTHING, "aclnnOther", given))
+    assert limited == (called if isinstance(called, str) else [None])
 
 
 UNICODE = [*range(1, 0xD800), *range(0xE000, 0x20000), *range(0xE0000, 0xE1001), 0x10FFFF]
@@ -263,9 +257,6 @@ def test_op_may_take_optional_tensors_alone() -> None:
         ops.optional(torch.ones(2, 3), torch.ones(3, 4))
     with pytest.raises(RuntimeError, match=r"^optional: argument 'x' must be contiguous in its"):
         ops.optional(torch.ones(4)[::2])
-
-
-def test_variadic_dim_of_optional_tensors_is_compared() -> None:
     with pytest.raises(RuntimeError, match=r"^optional: argument 'y' must begin with the sizes"):
         ops.optional(torch.ones(3, 4), torch.ones(9, 9, 4))
 
@@ -281,7 +272,7 @@ outputs.y = { like = "x" }
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
         x = torch.empty(rows, columns).t()
-        made = fake_kernel(LazyContract(manifest.make_op(op.schema.text, op.data)))(x)
+        made = fake_kernel(LazyContract(manifest.make_op(op.data)))(x)
     assert made.dim() == 2
 
 
@@ -317,8 +308,7 @@ OVERFLOWS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", EDGE_CASES)
 def test_what_a_call_does_not_have_breaks_no_rule(case: str) -> None:
     given, reason = EDGE_CASES[case]
-
-    expect_edges(given, [] if reason is None else f"edges: argument {reason}")
+    expect_edges(given, [None] if reason is None else f"edges: argument {reason}")
 
 
 @pytest.mark.parametrize("operation", OVERFLOWS)
@@ -328,45 +318,9 @@ def test_number_that_does_not_fit_into_64_bits_is_refused(operation: str) -> Non
     expect_edges(given, f"edges: {text}")
 
 
-def expect_edges(given: Mapping[str, Any], expected: object) -> None:
+def expect_edges(given: dict[str, Any], expected: object) -> None:
     """Check that the kernel of edges and its fake end in the same way."""
-
-    def faked() -> Any:
-        fake_kernel(LazyContract(manifest.make_op(EDGES.schema.text, EDGES.data)))(**given)
-        return ()
-
-    def called() -> Any:
-        ops.edges(**given)
-        return ()
-
-    assert outcome(called) == outcome(faked) == expected
-
-
-GROUPED = """
-[groups.g]
-check_order = "x"
-tensors.x = { shape = "A B" }
-[one]
-schema = "one(Tensor x) -> ()"
-include = "g"
-[two]
-"""
-
-
-@pytest.mark.parametrize(
-    ("other", "reason"),
-    [
-        ('schema = "two(Tensor? x) -> ()"', "'x' is const Tensor& in [one], const std::optional"),
-        ('schema = "two(Tensor x) -> ()"\ntensors.x.shape = "A"', "'the dim B' is int64_t in [one], missing in [two]"),
-        ('schema = "two(Tensor x) -> ()"\ntensors.x.shape = "*A B"', "'the dim A' is int64_t in [one], custom_pypto::Span"),
-    ],
-)  # fmt: skip
-def test_group_that_is_no_one_struct_is_refused(other: str, reason: str) -> None:
-    with pytest.raises(ContractError) as caught:
-        ops_header.header_text(read(f'{GROUPED}{other}\ninclude = "g"'))
-    assert str(caught.value).startswith("ops.toml: [groups.g] cannot be one struct: ")
-    assert str(caught.value).endswith("; make two groups of it")
-    assert reason in str(caught.value)
+    assert kernel(given, EDGES) == fake(given, EDGES) == expected
 
 
 def test_group_lists_the_tensors_of_a_template() -> None:
@@ -390,69 +344,54 @@ def test_op_may_write_to_as_many_arguments_as_a_schema_has() -> None:
     assert [each._version for each in tensors] == [1] * 63
 
 
-def test_two_ops_of_one_struct_are_refused() -> None:
-    text = '[foo_bar]\nschema = "foo_bar() -> ()"\n["foo.bar"]\nschema = "foo.bar() -> ()"'
-    with pytest.raises(
-        ContractError, match=r"\[foo_bar\] and \[foo.bar\] would both be ops::foo_bar"
-    ):
-        ops_header.header_text(read(text))
-
-
-ONE = 'schema = "one(Tensor x) -> ()"\n'
-REFUSED_NAMES = {
+ONE = '[one]\nschema = "one(Tensor x) -> ()"\n'
+GROUPED = f"[groups.g]\ncheck_order = 'x'\ntensors.x.shape = 'A B'\n{ONE}include = 'g'\n[two]\ninclude = 'g'\n"
+TWO = f'{GROUPED}schema = "two(Tensor x) -> ()"\n'
+NO_STRUCT = "[groups.g] cannot be one struct: "
+# What is in ops.toml, how the error goes on after its name, and how it ends.
+REFUSED = {
+    "group of an optional tensor": (f"{GROUPED}schema = 'two(Tensor? x) -> ()'", f"{NO_STRUCT}'x' is const Tensor& in [one], const std::optional", "; make two groups of it"),
+    "group of other dims": (f"{TWO}tensors.x.shape = 'A'", f"{NO_STRUCT}'the dim B' is int64_t in [one], missing in [two]", "; make two groups of it"),
+    "group of a variadic dim": (f"{TWO}tensors.x.shape = '*A B'", f"{NO_STRUCT}'the dim A' is int64_t in [one], custom_pypto::Span", "; make two groups of it"),
+    "two ops": ('[foo_bar]\nschema = "foo_bar() -> ()"\n["foo.bar"]\nschema = "foo.bar() -> ()"', "[foo_bar] and [foo.bar] would both be ops::foo_bar", "otherwise"),
     "two arguments": (
-        'schema = "one(Tensor new, Tensor new_) -> ()"',
-        "[one] the argument 'new' and [one] the argument 'new_' would both be ops::one::Arguments::new_",
+        '[one]\nschema = "one(Tensor new, Tensor new_) -> ()"',
+        "[one] the argument 'new' and [one] the argument 'new_' would both be ops::one::Arguments::new_", "otherwise",
     ),
     "two dims": (
         f"{ONE}tensors.x.shape = 'double double_'",
-        "[one] the dim 'double' and [one] the dim 'double_' would both be ops::one::Sizes::double_",
+        "[one] the dim 'double' and [one] the dim 'double_' would both be ops::one::Sizes::double_", "otherwise",
     ),
     "two results": (
-        'schema = "one(Tensor x) -> (str result1, str)"',
-        "[one] result 0 ('result1') and [one] result 1 ('result1') would both be ops::one::Outputs::result1",
+        '[one]\nschema = "one(Tensor x) -> (str result1, str)"',
+        "[one] result 0 ('result1') and [one] result 1 ('result1') would both be ops::one::Outputs::result1", "otherwise",
     ),
     "function with the name of its struct": (
-        'schema = "one(Tensor x) -> ()"\nnpu.supports.fast = "x.ndim > 1"',
-        "[fast_supports] and [fast_supports] npu.supports.fast would both be ops::fast_supports::fast_supports",
+        '[fast_supports]\nschema = "fast_supports(Tensor x) -> ()"\nnpu.supports.fast = "x.ndim > 1"',
+        "[fast_supports] and [fast_supports] npu.supports.fast would both be ops::fast_supports::fast_supports", "otherwise",
     ),
-    "reserved argument": (
-        'schema = "one(Tensor _Complex) -> ()"',
-        "[one] the argument '_Complex' would be ops::one::Arguments::_Complex, which C++ reserves",
-    ),
-    "reserved dim": (
-        f"{ONE}tensors.x.shape = '__FILE__'",
-        "[one] the dim '__FILE__' would be ops::one::Sizes::__FILE__, which C++ reserves",
-    ),
+    "reserved argument": ('[one]\nschema = "one(Tensor _Complex) -> ()"', "[one] the argument '_Complex' would be ops::one::Arguments::_Complex, which C++ reserves", "otherwise"),
+    "reserved dim": (f"{ONE}tensors.x.shape = '__FILE__'", "[one] the dim '__FILE__' would be ops::one::Sizes::__FILE__, which C++ reserves", "otherwise"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", REFUSED_NAMES)
-def test_name_that_cannot_be_in_cpp_is_refused(case: str) -> None:
-    body, message = REFUSED_NAMES[case]
-    op = "fast_supports" if "struct" in case else "one"
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_in_cpp_is_refused(case: str) -> None:
+    text, start, end = REFUSED[case]
     with pytest.raises(ContractError) as caught:
-        ops_header.header_text(read(f"[{op}]\n{body.replace('one(', f'{op}(')}\n"))
-    assert str(caught.value).startswith(f"ops.toml: {message}")
-    assert str(caught.value).endswith("otherwise")
+        ops_header.header_text(read(text))
+    assert str(caught.value).startswith(f"ops.toml: {start}")
+    assert str(caught.value).endswith(end)
 
 
 def test_header_is_the_same_in_every_process() -> None:
     code = (
-        "import sys, hashlib, pathlib\n"
-        "from custom_pypto_contract import ops_file\n"
-        "from custom_pypto_build import ops_header\n"
-        "print(hashlib.sha256(ops_header.header_text(ops_file.read(pathlib.Path(sys.argv[1]))).encode())"
-        ".hexdigest())"
+        "import pathlib, sys; from custom_pypto_contract import ops_file as o;"
+        "from custom_pypto_build.ops_header import header_text as h; print(h(o.read(pathlib.Path(sys.argv[1]))))"
     )
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", code, CONTRACTS / "everything.toml"],
-            env={"PYTHONHASHSEED": seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
+    command = [sys.executable, "-c", code, CONTRACTS / "everything.toml"]
+    first, second = (
+        subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
         for seed in ("1", "2")
-    }
-    assert len(found) == 1
+    )
+    assert first.stdout == second.stdout

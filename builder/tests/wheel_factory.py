@@ -77,7 +77,7 @@ def draft(library: bytes | None) -> WheelDraft:
         core_abi=abi.CORE_ABI,
         torch_target="2.10",
         platform=platforms.platform_tag() if library else manifest.ANY_PLATFORM,
-        ops=(manifest.make_op("first(Tensor x) -> Tensor"),),
+        ops=(manifest.make_op({"schema": "first(Tensor x) -> Tensor"}),),
         requires_ops=(),
         library=None,
         kernels={"first": ["CPU"]},

@@ -78,12 +78,16 @@ def test_constants_are_replaced_where_they_are_values_and_nowhere_else() -> None
         ),
         ("LIMIT = [1.0, 1e400]", "[constants]: LIMIT: inf does not fit into 64 bits"),
         ("LIMIT = nan", "[constants]: LIMIT: nan does not fit into 64 bits"),
-        ("K = 3", "[op]: schema: 'K' is a constant, and no argument's name"),
+        ("M = '{k}'", "[op]: message: M has braces"),
+        ("K = 3\nM = 3", "[op]: schema: 'K' is a constant, and no argument's name"),
     ],
 )
 def test_constant_that_cannot_be_one_is_refused(constants: str, reason: str) -> None:
     with pytest.raises(ContractError) as caught:
-        read(f"[constants]\n{constants}\n[op]\nschema = 'op(int K) -> ()'")
+        read(
+            f"[constants]\n{constants}\n[op]\nschema = 'op(int K, int k) -> ()'\n"
+            "rules = [{ argument = 'k', check = 'k > 1', message = 'is {M}' }]"
+        )
     assert reason in str(caught.value)
 
 
@@ -124,32 +128,22 @@ tensors.x = { template = "rows(5)" }
     )
 
 
-def test_message_shows_no_constant_with_braces() -> None:
-    with pytest.raises(ContractError, match=r"\[op\]: message: C has braces"):
-        read("""
-[constants]
-C = "{k}"
-[op]
-schema = "op(int k) -> ()"
-rules = [{ argument = "k", check = "k > 1", message = "is {C}" }]
-""")
-
-
 OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
+PLAIN = OP.format("")
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        OP.format("") + "rules = " + "[" * 5000 + "]" * 5000,
-        OP.format("") + "tensors.x.shape." + ".".join(["k.1"] * 1500) + " = 'N'",
-        OP.format("") + "tensors.x.shape." + ".".join(["k.1"] * 20) + " = 'N'",
+        PLAIN + "rules = " + "[" * 5000 + "]" * 5000,
+        PLAIN + "tensors.x.shape." + ".".join(["k.1"] * 1500) + " = 'N'",
+        PLAIN + "tensors.x.shape." + ".".join(["k.1"] * 20) + " = 'N'",
         # tomllib alone needs half a minute for this one.
         ".".join("a" * 50_000) + " = 1",
-        OP.format("") + f"rules = [{{ argument = 'k', check = '{'-' * 5000}k > 0' }}]",
-        OP.format("") + f"rules = [{{ argument = 'k', check = '{'not ' * 150}k > 0' }}]",
-        OP.format("") + f"definition = '{'-' * 5000}k'",
-        OP.format("") + f"npu.launch = 'aclnnOp({'-' * 5000}1)'",
+        PLAIN + f"rules = [{{ argument = 'k', check = '{'-' * 5000}k > 0' }}]",
+        PLAIN + f"rules = [{{ argument = 'k', check = '{'not ' * 150}k > 0' }}]",
+        PLAIN + f"definition = '{'-' * 5000}k'",
+        PLAIN + f"npu.launch = 'aclnnOp({'-' * 5000}1)'",
     ],
 )
 def test_text_that_is_nested_too_deeply_is_refused(text: str, tmp_path: Path) -> None:
@@ -163,34 +157,17 @@ def test_text_that_is_nested_too_deeply_is_refused(text: str, tmp_path: Path) ->
     ("text", "reason"),
     [
         (OP.format(f"={'-' * 5000}1"), "the default of `k` is"),
-        (OP.format("") + f"tensors.x.shape = 'N/{'9' * 30}'", "is no|has no"),
-        (OP.format("") + f"tensors.x.shape = 'N/{'9' * 5000}'", "is no|has no"),
-        (OP.format("") + f"tensors.x = {{ shape = '*N', ndim = [{'9' * 30}] }}", "x.ndim must be"),
-        (OP.format("") + f"tensors.x.shape.k.{'9' * 30} = 'N'", "k cannot be"),
-        (OP.format("") + "tensors.x.shape.k = {}", "tensors.x.shape: k has no value to choose by"),
+        (PLAIN + f"tensors.x.shape = 'N/{'9' * 30}'", "is no|has no"),
+        (PLAIN + f"tensors.x.shape = 'N/{'9' * 5000}'", "is no|has no"),
+        (PLAIN + f"tensors.x = {{ shape = '*N', ndim = [{'9' * 30}] }}", "x.ndim must be"),
+        (PLAIN + f"tensors.x.shape.k.{'9' * 30} = 'N'", "k cannot be"),
+        (PLAIN + "tensors.x.shape.'x.x.ndim'.2 = 'M N'", r"'x\.x\.ndim' is nothing to choose by"),
+        (PLAIN + "tensors.x.shape.k = {}", "tensors.x.shape: k has no value to choose by"),
     ],
 )
-def test_number_that_no_size_can_be_is_refused(text: str, reason: str) -> None:
+def test_number_or_choice_that_cannot_be_is_refused(text: str, reason: str) -> None:
     with pytest.raises(ContractError, match=reason):
         read(text)
-
-
-def test_number_of_dims_may_allow_a_tensor() -> None:
-    [op] = read("""
-[op]
-schema = "op(Tensor x, Tensor? y=None) -> ()"
-tensors.x = { shape = ["N", "M N"] }
-tensors.y = { allowed_when."x.ndim" = [2] }
-""").ops
-    assert (
-        "check y: y is None or x.ndim == 2 -- must be None unless x.ndim is 2; x.ndim is '{x.ndim}'"
-        in all_checks(op)
-    )
-
-
-def test_selector_has_one_attribute() -> None:
-    with pytest.raises(ContractError, match=r"'x\.x\.ndim' is nothing to choose by"):
-        read(OP.format("") + "tensors.x.shape.'x.x.ndim'.2 = 'M N'")
 
 
 def test_scalars_of_a_group_are_those_of_every_op_that_includes_it() -> None:
@@ -245,30 +222,10 @@ check_order = "y"
     assert op.templates == {"rows": ("x",)}
 
 
-def test_dtype_may_be_that_of_a_later_tensor_but_not_in_a_circle() -> None:
-    text = "[op]\nschema = 'op(Tensor a, Tensor b) -> ()'\ntensors = {{ a = {{ dtype = '=b' }}, b = {{ dtype = '{}' }} }}"
-    [op] = read(text.format("float32")).ops
-    assert (
-        "check a: a.dtype == b.dtype -- must have the dtype of 'b' ({b.dtype}), got {a.dtype}"
-        in (all_checks(op))
-    )
-    with pytest.raises(
-        ContractError, match=r"tensors.a.dtype: circular: a -> b -> a; list the dtypes"
-    ):
-        read(text.format("=a"))
-
-
-def test_sizes_of_a_longer_tensor_are_said_without_its_last_dimensions() -> None:
-    [op] = read("""
-[op]
-schema = "op(Tensor scores, Tensor lengths) -> ()"
-tensors.scores = { shape = "*rows N" }
-tensors.lengths = { shape = "*rows" }
-""").ops
-    assert all_checks(op)[-1] == (
-        "relate lengths: lengths.shape == rows -- must have the sizes {rows} (the shape of 'scores'"
-        " without its last dimension), got {lengths.shape}"
-    )
+def test_dtypes_of_tensors_are_no_circle() -> None:
+    text = PLAIN.replace("int k", "Tensor y") + "tensors = { x.dtype = '=y', y.dtype = '=x' }"
+    with pytest.raises(ContractError, match=r"x.dtype: circular: x -> y -> x; list the dtypes"):
+        read(text)
 
 
 TABLES = {

@@ -100,7 +100,9 @@ class CommandLine:
             "PluginError": RuntimeError,
             "cpu_isa": lambda plugin: "avx2",
             "npu_kernels": lambda plugin: (),
-            "contract": lambda op: contract_data.read_contract(make_op(schemas[op]).data),
+            "contract": lambda op: contract_data.read_contract(
+                make_op({"schema": schemas[op]}).data
+            ),
         }
         core = SimpleNamespace(**(defaults | members))
         self._monkeypatch.setitem(sys.modules, "custom_pypto.core", core)

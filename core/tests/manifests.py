@@ -26,7 +26,7 @@ def make_manifest(name: str = "first", **changes: Any) -> Manifest:
 
 def make_op(name: str) -> ManifestOp:
     """An op that takes and gives a tensor."""
-    return manifest.make_op(f"{name}(Tensor x) -> Tensor")
+    return manifest.make_op({"schema": f"{name}(Tensor x) -> Tensor"})
 
 
 def contract_of(text: str) -> OpContract:

@@ -129,7 +129,7 @@ class Site:
             core_abi=abi.CORE_ABI,
             torch_target="2.10",
             platform=platforms.platform_tag() if with_library else manifest.ANY_PLATFORM,
-            ops=tuple(map(manifest.make_op, schemas)),
+            ops=tuple(manifest.make_op({"schema": each}) for each in schemas),
             requires_ops=tuple(requires_ops),
             library=library,
         ).write(installed.manifest)

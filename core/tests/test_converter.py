@@ -46,7 +46,7 @@ def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
     """Return the node of a call by a graph line; `contract` is the rest of ops.toml."""
     text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
     op = contract_of(text)
-    return graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))(*args, **kwargs)
+    return graph_converter(LazyContract(manifest.make_op(op.data)))(*args, **kwargs)
 
 
 CALL = ("x", None, 3, 0.5, True, "fast", [2, 0])
@@ -77,7 +77,7 @@ def test_an_argument_that_is_a_list_of_tensors_is_an_input() -> None:
     op = contract_of(
         '[op]\nschema = "op(Tensor[] xs, int k) -> Tensor"\nnpu.graph = "Op(x=xs, k=k) -> y"'
     )
-    convert = graph_converter(LazyContract(manifest.make_op(op.schema.text, op.data)))
+    convert = graph_converter(LazyContract(manifest.make_op(op.data)))
     assert convert(["first", "second"], 3)["inputs"] == {"x": ["first", "second"]}
 
 

@@ -60,7 +60,7 @@ def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> N
             data = copy.deepcopy(good)
             holder, key = list(places(data))[index]
             holder[key] = value
-            lazy = LazyContract(manifest.make_op(op.schema.text, data), OWNER)
+            lazy = LazyContract(manifest.make_op({"schema": op.schema.text, **data}), OWNER)
             outcomes = [
                 outcome(fake_kernel(lazy), x, y),
                 outcome(fake_kernel(lazy), x, None, 2, "B"),
@@ -80,7 +80,7 @@ def test_a_contract_whose_checks_cannot_be_executed_is_named_by_fake_and_kernel(
     data = copy.deepcopy({key: op.data[key] for key in EMPTY_CONTRACT})
     # It can be read, but is no choice by an argument.
     data["tensors"][1]["allowed_when"] = True
-    lazy = LazyContract(manifest.make_op(op.schema.text, data), OWNER)
+    lazy = LazyContract(manifest.make_op({"schema": op.schema.text, **data}), OWNER)
     assert lazy.op.name == "scale"
     x, y = torch.empty(3, 32, device="meta"), torch.empty(32, device="meta")
     for function in (fake_kernel(lazy), checked_kernel(lazy, lambda x, *others: x)):

@@ -210,7 +210,7 @@ def without_storage(size: int, nbytes: int = 0) -> torch.Tensor:
 
 
 def contract_of(op: Any) -> LazyContract:
-    return LazyContract(manifest.make_op(str(op.default._schema).partition("::")[2]))
+    return LazyContract(manifest.make_op({"schema": str(op.default._schema).partition("::")[2]}))
 
 
 @pytest.fixture(scope="module")

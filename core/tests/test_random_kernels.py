@@ -16,10 +16,7 @@ TAG = torch.Tag.nondeterministic_seeded
 
 @pytest.fixture(scope="module", autouse=True)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    made = [
-        manifest.make_op(each.schema.text, each.data)
-        for each in ops_file.read(SOURCES / "random.toml").ops
-    ]
+    made = [manifest.make_op(each.data) for each in ops_file.read(SOURCES / "random.toml").ops]
     kernels = PythonKernels()
     try:
         # As core does before it opens a library.

@@ -52,7 +52,7 @@ CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": 
 
 
 def fake_of(contract: Contract) -> Callable[..., Any]:
-    return fake_kernel(LazyContract(manifest.make_op(contract.schema.text, contract.data)))
+    return fake_kernel(LazyContract(manifest.make_op(contract.data)))
 
 
 def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -235,7 +235,7 @@ def test_error_of_a_python_kernel_names_the_op_and_is_printable(
         raise error
 
     contract = contract_of(PLUS)
-    lazy = LazyContract(manifest.make_op(contract.schema.text, contract.data))
+    lazy = LazyContract(manifest.make_op(contract.data))
     with pytest.raises(type(error)) as caught:
         checked_kernel(lazy, kernel)(torch.ones(2, 3), torch.ones(3))
     assert str(caught.value) == text
@@ -274,9 +274,7 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     module: dict[str, Any] = {"hookimpl": hookimpl}
     exec(code, module)
     [kernel] = module["custom_pypto_kernels"]()["scale"].values()
-    lazy = LazyContract(
-        manifest.make_op(contract_of(contract).schema.text, contract_of(contract).data)
-    )
+    lazy = LazyContract(manifest.make_op(contract_of(contract).data))
     definition = compile_definition(lazy.op)
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)
@@ -335,7 +333,7 @@ def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
         shape = {"by": "x.ndim", "of": [[1, shape]]}
     data = contract_of('[op]\nschema = "op(Tensor x) -> ()"\ntensors.x = {}').data
     tensors = [{**data["tensors"][0], "shape": shape}]
-    lazy = LazyContract(manifest.make_op(data["schema"], {**data, "tensors": tensors}))
+    lazy = LazyContract(manifest.make_op({**data, "tensors": tensors}))
     with pytest.raises(ContractError, match=r"^op: its contract .* cannot be read: Recursion"):
         _ = lazy.op
 

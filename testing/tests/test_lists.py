@@ -42,7 +42,7 @@ bytes = "x.nbytes + weight.nbytes"
 
 
 def lazy(contract: OpContract) -> LazyContract:
-    return LazyContract(manifest.make_op(contract.schema.text, contract.data))
+    return LazyContract(manifest.make_op(contract.data))
 
 
 def call(*shapes: tuple[int, int, int], **others: Any) -> dict[str, Any]:

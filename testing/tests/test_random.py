@@ -111,7 +111,7 @@ def test_an_op_that_its_contract_calls_random_has_the_tag_of_torch() -> None:
     contract = contract_of(
         '[draw_of_a_test]\nschema = "draw_of_a_test(Tensor x) -> Tensor"\nrandom = true'
     )
-    op = manifest.make_op(contract.schema.text, contract.data)
+    op = manifest.make_op(contract.data)
     assert LazyContract(op).op.random
     kernels = PythonKernels()
     try:

@@ -74,80 +74,45 @@ def test_a_cell_is_differentiated_by_inputs_and_parameters(vector: Tensor) -> No
     assert_equal(*found)
 
 
-def test_an_optimizer_lowers_the_loss(vector: Tensor) -> None:
-    cell = Scaled(cp.ops.add_custom)
-    optimizer = nn.SGD(cell.trainable_params(), 0.01)
-    step = mindspore.value_and_grad(cell, None, weights=cell.trainable_params())
-    losses = []
-    for _ in range(3):
-        loss, grads = step(vector)
-        optimizer(grads)
-        losses.append(float(loss))
-    assert losses == sorted(losses, reverse=True)
-    assert losses[0] > losses[-1]
-
-
-def test_bfloat16_has_gradients(vector: Tensor) -> None:
-    x = vector.astype(mindspore.bfloat16)
-    _, pull = mindspore.vjp(lambda a: cp.ops.add_custom(a, a) * a, x)
-    (grad,) = pull(x)
-    assert grad.dtype == mindspore.bfloat16
-    assert grad.astype(mindspore.float32).asnumpy().tolist() == [4, 16, 36, 64]
-
-
 ONES = Tensor(np.ones(4, np.float32))
+CACHE = Tensor(np.zeros(4, np.float32))
 
 
-@pytest.mark.parametrize(
-    ("function", "gradient"),
-    [
-        (lambda x: cp.ops.add_custom_backward(x)[0] * x, [2, 4, 6, 8]),
-        (lambda x: cp.ops.add_custom(ONES, ONES) * x, [2, 2, 2, 2]),
-        (lambda x: ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x, [2, 4, 6, 8]),
-        (lambda x: cp.ops.doubled_and_order(x * 1)[1] * x, [0, 1, 2, 3]),
-    ],
-    ids=["one of several results", "constants", "stopped", "indices"],
-)
-def test_results_that_need_no_gradient(
-    vector: Tensor, function: Function, gradient: list[float]
-) -> None:
+def written(x: Tensor, value: float) -> Tensor:
+    """Write a value into a tensor, and return it."""
+    cp.ops.fill_(x, value)
+    return x
+
+
+def square_slope(x: Tensor) -> Tensor:
+    return mindspore.grad(lambda a: (cp.ops.square(a) * a).sum())(x)
+
+
+GRADIENTS: dict[str, tuple[Function, list[float]]] = {
+    "one of several results": (lambda x: cp.ops.add_custom_backward(x)[0] * x, [2, 4, 6, 8]),
+    "constants": (lambda x: cp.ops.add_custom(ONES, ONES) * x, [2, 2, 2, 2]),
+    "stopped": (
+        lambda x: ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x,
+        [2, 4, 6, 8],
+    ),
+    "indices": (lambda x: cp.ops.doubled_and_order(x * 1)[1] * x, [0, 1, 2, 3]),
+    "a cache that is written": (lambda x: written(CACHE, 3.0) * x, [3, 3, 3, 3]),
+    "a formula that needs its input": (lambda x: cp.ops.square(x) * x, [3, 12, 27, 48]),
+    "the same again": (square_slope, [6, 12, 18, 24]),
+}
+
+
+@pytest.fixture
+def differentiable_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The tests declare this op, so the registry does not know its formula.
+    monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
+
+
+@pytest.mark.usefixtures("differentiable_square")
+@pytest.mark.parametrize("what", GRADIENTS)
+def test_a_gradient_is(vector: Tensor, what: str) -> None:
+    function, gradient = GRADIENTS[what]
     assert mindspore.grad(lambda x: function(x).sum())(vector).asnumpy().tolist() == gradient
-
-
-def differentiate_an_op(x: Tensor) -> Tensor:
-    return cp.ops.doubled_and_order(x * 1)[0].sum()
-
-
-def differentiate_a_written_tensor(x: Tensor) -> Tensor:
-    copy = x * 2
-    cp.ops.fill_(copy, 1.0)
-    return (copy * x).sum()
-
-
-@pytest.mark.parametrize(
-    ("function", "op"),
-    [(differentiate_an_op, "doubled_and_order"), (differentiate_a_written_tensor, "fill_")],
-)
-def test_an_op_without_gradient_is_an_error_not_zero(
-    vector: Tensor, function: Function, op: str
-) -> None:
-    message = (
-        f"^{op}: has no gradient; keep its results and what it writes to out of what is"
-        " differentiated, by mindspore.ops.stop_gradient"
-    )
-    with pytest.raises(RuntimeError, match=message):
-        mindspore.grad(function)(vector)
-
-
-def test_a_cache_is_written_while_others_are_differentiated(vector: Tensor) -> None:
-    cache = Tensor(np.zeros(4, np.float32))
-
-    def filled(x: Tensor) -> Tensor:
-        cp.ops.fill_(cache, 3.0)
-        return (cache * x).sum()
-
-    assert mindspore.grad(filled)(vector).asnumpy().tolist() == [3] * 4
-    assert cache.asnumpy().tolist() == [3] * 4
 
 
 def test_stop_gradient_lets_an_op_write_to_an_input(vector: Tensor) -> None:
@@ -159,31 +124,50 @@ def test_stop_gradient_lets_an_op_write_to_an_input(vector: Tensor) -> None:
     assert mindspore.grad(filled)(vector, cache).asnumpy().tolist() == [3] * 4
 
 
-@pytest.fixture
-def differentiable_square(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The tests declare this op, so the registry does not know its formula.
-    monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
+def test_bfloat16_has_gradients(vector: Tensor) -> None:
+    x = vector.astype(mindspore.bfloat16)
+    _, pull = mindspore.vjp(lambda a: cp.ops.add_custom(a, a) * a, x)
+    (grad,) = pull(x)
+    assert grad.dtype == mindspore.bfloat16
+    assert grad.astype(mindspore.float32).asnumpy().tolist() == [4, 16, 36, 64]
 
 
-def spoil_a_factor(x: Tensor) -> Tensor:
+NO_GRADIENT = (
+    "^{}: has no gradient; keep its results and what it writes to out of what is differentiated,"
+    " by mindspore.ops.stop_gradient"
+)
+SPOILT = "modified by an inplace operation"
+
+
+def write_a_factor(x: Tensor) -> Tensor:
     factor = Tensor(np.full(4, 3, np.float32))
     product = x * factor
     cp.ops.fill_(factor, 0.0)
-    return product.sum()
+    return product
 
 
-def spoil_an_input_of_an_op(x: Tensor) -> Tensor:
+def write_an_input_of_an_op(x: Tensor) -> Tensor:
     copy = x * 1
     square = cp.ops.square(copy)
     cp.ops.fill_(copy, 0.0)
-    return square.sum()
+    return square
 
 
 @pytest.mark.usefixtures("differentiable_square")
-@pytest.mark.parametrize("function", [spoil_a_factor, spoil_an_input_of_an_op])
-def test_writing_to_what_a_gradient_needs_is_an_error(vector: Tensor, function: Function) -> None:
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        mindspore.grad(function)(vector)
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: cp.ops.doubled_and_order(x * 1)[0], NO_GRADIENT.format("doubled_and_order")),
+        (lambda x: written(x * 2, 1.0) * x, NO_GRADIENT.format("fill_")),
+        (write_a_factor, SPOILT),
+        (write_an_input_of_an_op, SPOILT),
+    ],
+)
+def test_what_has_no_gradient_is_an_error_not_zero(
+    vector: Tensor, function: Function, message: str
+) -> None:
+    with pytest.raises(RuntimeError, match=message):
+        mindspore.grad(lambda x: function(x).sum())(vector)
 
 
 def test_torch_keeps_no_graph_of_a_first_derivative(
@@ -199,15 +183,3 @@ def test_torch_keeps_no_graph_of_a_first_derivative(
     monkeypatch.setattr(torch.autograd, "grad", watched)
     mindspore.grad(with_op, (0, 1))(vector, vector)
     assert made == [False, False]
-
-
-@pytest.mark.usefixtures("differentiable_square")
-def test_a_formula_that_needs_its_input_is_differentiated_too(vector: Tensor) -> None:
-    def cube(x: Tensor) -> Tensor:
-        return (cp.ops.square(x) * x).sum()
-
-    def slope(x: Tensor) -> Tensor:
-        return mindspore.grad(cube)(x).sum()
-
-    assert mindspore.grad(cube)(vector).asnumpy().tolist() == [3, 12, 27, 48]
-    assert mindspore.grad(slope)(vector).asnumpy().tolist() == [6, 12, 18, 24]

@@ -82,14 +82,6 @@ def test_an_op_writes_to_the_tensor_and_through_a_view_to_its_base(
     assert (before == 1).all()
 
 
-def test_a_view_is_read_with_its_strides() -> None:
-    base = Tensor(np.arange(6, dtype=np.float32).reshape(2, 3))
-    transposed = base.T
-    assert not transposed.is_contiguous()
-    total = cp.ops.add_custom(transposed, transposed)
-    assert total.asnumpy().tolist() == [[0, 6], [2, 8], [4, 10]]
-
-
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)], ids=str)
 def test_a_tensor_without_dims_or_elements(shape: tuple[int, ...]) -> None:
     tensor = Tensor(np.ones(shape, np.float32)) * 1

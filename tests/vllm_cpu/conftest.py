@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
@@ -14,17 +14,9 @@ import pytest
 from checkpoints import load_reference, make_checkpoint
 
 
-class Model:
-    """A checkpoint and transformers' model of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.reference = load_reference(folder)
-
-
 @pytest.fixture(scope="session", params=["DeepseekV32", "GlmMoeDsa"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return a model of each family, with a dense layer and one of experts."""
     folder = tmp_path_factory.mktemp(request.param)
     make_checkpoint(folder, request.param)
-    return Model(folder)
+    return SimpleNamespace(folder=folder, reference=load_reference(folder))

@@ -1,4 +1,4 @@
-"""In 16 bits, tokens and selected keys are those of fp32 within rounding.
+"""In 16 bits, and with index keys of 8, tokens and selected keys are those of fp32 within rounding.
 
 Rounding is measured: how far the logits and the index scores of transformers' model in 16 bits are
 from those of fp32. If two values move by that much towards each other, twice as much may lie
@@ -8,6 +8,7 @@ between the value that was taken and the best one.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import selections
@@ -16,12 +17,35 @@ from checkpoints import load_reference, make_checkpoint, prompts
 from engine import engine, generate
 from selections import distance, run
 from tiny_models import DENSE, TOPK
+from torch import Tensor
 
-from examples.vllm_serve.checkpoint import gap
+from examples.vllm_serve.checkpoint import GAP, gap
 
 # Some prompts see fewer keys than the top-k at first.
 LENGTHS = (TOPK - 2, 60, 100)
-TOKENS = 30
+# An int8 value is at most 1/254 of its row's largest off, and so are queries and keys.
+MOST_MISSED = 0.02
+
+
+def serve(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    family: str,
+    lengths: tuple[int, ...],
+    new: int,
+    **options: Any,
+) -> list[tuple[list[int], list[int], list[Tensor]]]:
+    """Return each prompt, its new tokens, and the positions that each layer selects."""
+    # Routing to experts is as discontinuous as selecting keys, and uses topk as indexers do.
+    make_checkpoint(folder, family, **DENSE)
+    steps = selections.record(monkeypatch)
+    found = []
+    with engine(folder, **options) as llm:
+        for prompt in prompts(*lengths):
+            steps.clear()
+            tokens = generate(llm, [prompt], new)[0]
+            found.append((prompt, tokens, [torch.cat(each) for each in steps.values()]))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -31,15 +55,7 @@ TOKENS = 30
 def test_greedy_tokens_are_those_of_fp32_within_rounding(
     family: str, dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Routing to experts is as discontinuous as selecting keys.
-    make_checkpoint(tmp_path, family, **DENSE)
-    steps = selections.record(monkeypatch)
-    found = []
-    with engine(tmp_path, dtype=dtype) as llm:
-        for prompt in prompts(*LENGTHS):
-            steps.clear()
-            tokens = generate(llm, [prompt], TOKENS)[0]
-            found.append((prompt, tokens, [torch.cat(each) for each in steps.values()]))
+    found = serve(tmp_path, monkeypatch, family, LENGTHS, 30, dtype=dtype)
     rounded = load_reference(tmp_path, getattr(torch, dtype))
     exact = load_reference(tmp_path, getattr(torch, dtype)).float()
     for prompt, tokens, positions in found:
@@ -48,3 +64,18 @@ def test_greedy_tokens_are_those_of_fp32_within_rounding(
         assert gap(logits[len(prompt) - 1 :], tokens) <= 2 * distance(rounded_logits, logits)
         moved = max(map(distance, rounded_select.scores, select.scores))
         assert select.missed() <= 2 * moved
+
+
+@pytest.mark.parametrize("family", ["DeepseekV32", "GlmMoeDsa"])
+def test_index_keys_of_8_bits(family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are transformers' choice for the keys that are selected."""
+    option = {"custom_pypto_index_cache": "int8"}
+    found = serve(tmp_path, monkeypatch, family, (TOPK - 4, 100, 200), 12, additional_config=option)
+    reference = load_reference(tmp_path)
+    missed = []
+    for prompt, tokens, positions in found:
+        logits, select = run(reference, [*prompt, *tokens[:-1]], positions)
+        assert gap(logits[len(prompt) - 1 :], tokens) < GAP
+        missed.append(select.missed())
+    # It is not the selection of exact scores, but close to it.
+    assert 0 < max(missed) < MOST_MISSED, missed

@@ -103,10 +103,3 @@ def test_a_checkpoint_has_the_tokens_of_the_values_that_it_stands_for(
         found = generate(llm, batch)
     assert shapes
     assert found == tokens
-
-
-@pytest.mark.skipif(torch.cpu._is_amx_tile_supported(), reason="this CPU has AMX")
-def test_it_is_refused_on_a_cpu_without_amx(tmp_path: Path) -> None:
-    quantised, _ = make_both(tmp_path)
-    with pytest.raises(Exception, match="DeepseekV32ForCausalLM: vLLM multiplies by weights"):
-        engine(quantised, dtype="bfloat16").__enter__()

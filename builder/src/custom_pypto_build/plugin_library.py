@@ -130,10 +130,7 @@ def install(
         core_abi=core_abi,
         torch_target=".".join(map(str, abi.TORCH_TARGET)),
         platform=platform,
-        ops=tuple(
-            manifest.make_op(op.schema.text, op.data)
-            for op in sorted(ops.ops, key=lambda op: op.name)
-        ),
+        ops=tuple(manifest.make_op(op.data) for op in sorted(ops.ops, key=lambda op: op.name)),
         requires_ops=plugin.requires_ops,
         library=described,
         opp=None if plugin.opp is None else OPP_FOLDER,

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from custom_pypto_contract.manifest import OPP_LIBRARY
+
 from . import compiler, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
 from .settings import SimulatedKernels, read_simulated_kernels
 
-LIBRARY = "libcust_opapi.so"
 _PRIORITY = "load_priority="
 # AscendC's launch, which is no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
 _LAUNCH = re.compile(r"\b(?P<kernel>\w+)\s*<<<(?P<how>[^<>]*)>>>")
@@ -62,7 +63,7 @@ def build(
         for name in dict.fromkeys(name for each in kernels for name in _libraries(each, vendor)):
             scratch = build_folder / vendor / Path(name).stem
             library = _build_library(vendor, name, kernels, scratch, toolchain)
-            source_files.replace(library, opp / vendor / "op_api" / "lib" / name)
+            source_files.replace(library, opp / vendor / OPP_LIBRARY.with_name(name))
     _put_first(opp / "config.ini", vendors)
     return {vendor: opp / vendor for vendor in vendors}
 
@@ -86,7 +87,7 @@ def _libraries(kernels: SimulatedKernels, vendor: str) -> dict[str, list[str]]:
     """The sources that a project has for each library of a vendor."""
     found: dict[str, list[str]] = {}
     for source in kernels.sources.get(vendor, ()):
-        name = kernels.launchers if source in kernels.ascendc else LIBRARY
+        name = kernels.launchers if source in kernels.ascendc else OPP_LIBRARY.name
         found.setdefault(name, []).append(source)
     return found
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from . import abi
@@ -23,6 +23,9 @@ FILE_NAME = "custom_pypto_plugin.json"
 ANY_PLATFORM = "any"
 ASCENDC_SUFFIX = "_ascendc"
 """Ends the name of a library with AscendC kernels, after the plugin's; kernel_library.h has it."""
+
+OPP_LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
+"""Where an opp package has the library of its kernels; kernel_library.h has it too."""
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"
@@ -137,15 +140,15 @@ def is_op_name(name: str) -> bool:
     return OP_NAME.fullmatch(name) is not None
 
 
-def make_op(schema: str, contract: Mapping[str, Any] = EMPTY_CONTRACT) -> ManifestOp:
-    """Return the op with a schema and the data of its contract.
+def make_op(data: Mapping[str, Any]) -> ManifestOp:
+    """Return the op of a contract's data; EMPTY_CONTRACT has what `data` leaves out.
 
     Raises:
         ManifestError: the schema is not ``name(arguments) -> returns``, or has a namespace.
     """
     try:
-        name, _, _ = parts_of_schema(schema)
+        name, _, _ = parts_of_schema(data["schema"])
     except ContractError as error:
         raise ManifestError(str(error)) from None
-    said = {key: value for key, value in contract.items() if key in EMPTY_CONTRACT}
-    return ManifestOp(name, schema, {**EMPTY_CONTRACT, **said})
+    said = {key: value for key, value in data.items() if key in EMPTY_CONTRACT}
+    return ManifestOp(name, data["schema"], {**EMPTY_CONTRACT, **said})

@@ -185,7 +185,7 @@ def _make_ops(ops: list[dict[str, Any]]) -> Iterator[ManifestOp]:
     for index, each in enumerate(ops):
         where = f"ops[{index}]"
         try:
-            declared = make_op(each["schema"], each)
+            declared = make_op(each)
         except ManifestError as error:
             raise ManifestError(f"'{where}.schema': {error}") from None
         if declared.name != each["name"]:

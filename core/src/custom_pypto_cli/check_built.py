@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from custom_pypto_contract.aclnn_launch import REMEDY
+from custom_pypto_contract.manifest import OPP_LIBRARY
 from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
@@ -86,8 +87,7 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
         return
     known = kernel_comparison.query_npu_launches(plugin)
     own = find_packages(opp) if opp else ()
-    places = [*(package / "op_api" / "lib" / "libcust_opapi.so" for package in own)]
-    places += known.packages
+    places = [*(package / OPP_LIBRARY for package in own), *known.packages]
     if cann := os.environ.get("ASCEND_HOME_PATH"):
         places.append(Path(cann, "lib64", "libopapi.so"))
     for launch in known.launches:

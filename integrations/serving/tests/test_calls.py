@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -69,30 +71,22 @@ def indexer_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     }
 
 
-def quantised_arguments(batch: Batch) -> dict[str, Any]:
-    """int8 with scales and weights of float16, as vllm-ascend has them on Atlas A2 and A3."""
-    arguments = indexer_arguments(batch)
+def quantised_arguments(batch: Batch, dtype: torch.dtype = torch.int8) -> dict[str, Any]:
+    """As vllm-ascend has them: int8 on Atlas A2 and A3, float8 with scales of float32 on A5."""
+    is_int8, arguments = dtype == torch.int8, indexer_arguments(batch)
     for name in ("query", "key"):
         values = arguments[name].float()
-        scale = (values.abs().amax(-1, keepdim=True) / 127).half()
-        arguments[name] = (values / scale.float()).round().clamp(-127, 127).to(torch.int8)
-        arguments[f"{name}_dequant_scale"] = scale.squeeze(-1)
+        scale = values.abs().amax(-1) / (127 if is_int8 else 448)
+        scale = scale.half() if is_int8 else scale
+        values = values / scale.float()[..., None]
+        arguments[name] = (values.round().clamp(-127, 127) if is_int8 else values).to(dtype)
+        arguments[f"{name}_dequant_scale"] = scale
         arguments[f"{name}_quant_mode"] = 0
-    return arguments | {"weights": arguments["weights"].half()}
+    return arguments | ({"weights": arguments["weights"].half()} if is_int8 else {})
 
 
-def float8_arguments(batch: Batch) -> dict[str, Any]:
-    """float8 with scales of float32 and weights of bfloat16, as vllm-ascend has them on A5."""
-    arguments = indexer_arguments(batch)
-    for name in ("query", "key"):
-        values = arguments[name].float()
-        scale = values.abs().amax(-1, keepdim=True) / 448
-        arguments[name] = (values / scale).to(torch.float8_e4m3fn)
-        arguments[f"{name}_quant_mode"] = 0
-        # The cache of scales has a dimension for the one key head, and one for the one scale.
-        arguments[f"{name}_dequant_scale"] = scale.squeeze(-1) if name == "query" else scale
-    arguments["key_dequant_scale"] = arguments["key_dequant_scale"].squeeze(2)
-    return arguments
+def float8_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    return quantised_arguments(batch, torch.float8_e4m3fn)
 
 
 def attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
@@ -237,40 +231,61 @@ def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> 
     assert written(arguments) == [[70, 80, token], [3, 4, position], [4, 5, 0], slots]
 
 
-@pytest.mark.parametrize("argument", ["input_tokens", "slot_mapping", "block_tables"])
-def test_a_step_that_leaves_padding_refuses_other_numbers_of_rows(argument: str) -> None:
-    arguments = step_arguments(torch.int32)
-    arguments[argument] = arguments[argument][:2]
-    before = written(arguments)
-    says = rf"^advance_step_flashattn_ascendc: argument '{argument}' must have num_seqs \(3\) rows"
-    with pytest.raises(ValueError, match=says):
-        custom_pypto_serving.advance_step_flashattn_ascendc(**arguments)
-    assert written(arguments) == before
+STEP, NO_PADDING_STEP = "npu_advance_step_flashattn", "advance_step_flashattn_ascendc"
+OTHER_OP = f"this is a call of torch.ops._C_ascend.{QUANT} of vllm-ascend 0.20 to 0.22"
+ROWS = "must have num_seqs (3) rows"
+MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
+    ATTENTION: attention_arguments,
+    QUANT: float8_arguments,
+    STEP: step_arguments,
+    NO_PADDING_STEP: partial(step_arguments, torch.int32),
+}
+REFUSED: list[tuple[str, str, Any, str]] = [
+    (ATTENTION, "layout_query", "BSND", "got 'BSND' and 3 dimensions"),
+    (ATTENTION, "sparse_block_size", 64, "must be 1, got 64"),
+    (ATTENTION, "attention_mode", 0, "must be 2, got 0"),
+    (ATTENTION, "sinks", torch.zeros(HEADS), "must be None"),
+    (ATTENTION, "pre_tokens", 1024, f"must be {2**63 - 1}, got 1024"),
+    (ATTENTION, "next_tokens", 0, f"must be {2**63 - 1}, got 0"),
+    (ATTENTION, "value", normal(8, PAGES, 16, 1, LATENT), "must be the same tensor as key"),
+    (ATTENTION, "query_rope", None, "must be given for attention_mode 2"),
+    (ATTENTION, "key_rope", None, "must be given for attention_mode 2"),
+    (QUANT, "metadata", torch.zeros(8), OTHER_OP),
+    (QUANT, "cmp_ratio", 4, OTHER_OP),
+    (QUANT, "return_value", True, OTHER_OP),
+    (STEP, "spec_token", torch.zeros(2, 1), "must be None, got a tensor of shape"),
+    (STEP, "accepted_num", torch.zeros(2, 1), "must be None, got a tensor of shape"),
+    (NO_PADDING_STEP, "input_tokens", torch.tensor([1, 2]), ROWS),
+    (NO_PADDING_STEP, "slot_mapping", torch.zeros(2, dtype=torch.int32), ROWS),
+    (NO_PADDING_STEP, "block_tables", torch.zeros(2, 2, dtype=torch.int32), ROWS),
+]
 
 
-def test_the_block_size_may_be_the_sixth_by_position() -> None:
+@pytest.mark.parametrize(("op", "argument", "value", "says"), REFUSED)
+def test_an_argument_is_refused_and_nothing_is_written(
+    op: str, argument: str, value: Any, says: str
+) -> None:
+    arguments = MAKERS[op]() | {argument: value}
+    before = copy.deepcopy(arguments)
+    with pytest.raises(ValueError, match=f"^{op}: argument '{argument}' ") as caught:
+        getattr(custom_pypto_serving, op)(**arguments)
+    assert says in str(caught.value)
+    for name, each in arguments.items():
+        assert not isinstance(each, Tensor) or torch.equal(each, before[name]), name
+
+
+def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_sixth() -> None:
     arguments = attention_arguments()
+    expected = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
+    for value in (arguments["key"].squeeze(2).unsqueeze(2), None):
+        actual = custom_pypto_serving.npu_sparse_flash_attention(**arguments | {"value": value})[0]
+        assert torch.equal(actual, expected)
     names = ("query", "key", "value", "sparse_indices", "scale_value", "sparse_block_size")
     positional = [arguments.pop(name) for name in names]
     del arguments["attention_mode"], arguments["return_softmax_lse"]
     op = custom_pypto_serving.custom.npu_sparse_flash_attention
-    expected = op(*positional[:5], sparse_block_size=1, **arguments)
     assert torch.equal(op(*positional, **arguments), expected)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value"),
-    [("metadata", torch.zeros(8)), ("cmp_ratio", 4), ("return_value", True)],
-)
-def test_another_op_of_the_same_name_is_refused_by_its_name(argument: str, value: Any) -> None:
-    says = (
-        f"^{QUANT}: argument '{argument}' must be .* this is a call of"
-        rf" torch.ops._C_ascend.{QUANT} of vllm-ascend 0.20 to 0.22"
-    )
-    with pytest.raises(ValueError, match=says):
-        custom_pypto_serving.npu_quant_lightning_indexer(
-            **float8_arguments(MIXED), **{argument: value}
-        )
+    assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
 
 
 def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
@@ -282,15 +297,6 @@ def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
     out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
     assert out.shape == (2, 2, HEADS, LATENT)
     assert [part.shape for part in parts] == [(2, 1, 2, HEADS)] * 2
-
-
-def test_values_may_be_another_view_of_the_keys_or_none() -> None:
-    arguments = attention_arguments()
-    expected = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
-    for value in (arguments["key"].squeeze(2).unsqueeze(2), None):
-        arguments["value"] = value
-        actual = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
-        assert torch.equal(actual, expected)
 
 
 @pytest.mark.parametrize(
@@ -332,36 +338,6 @@ def test_adapters_are_traced_whole() -> None:
     batch = BATCHES["padded rows"]
     arguments = indexer_arguments(batch), attention_arguments(batch)
     torch.testing.assert_close(compiled(*arguments), layer(*arguments), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("argument", "value", "says"),
-    [
-        ("layout_query", "BSND", "got 'BSND' and 3 dimensions"),
-        ("sparse_block_size", 64, "must be 1, got 64"),
-        ("attention_mode", 0, "must be 2, got 0"),
-        ("sinks", torch.zeros(HEADS), "must be None"),
-        ("pre_tokens", 1024, f"must be {2**63 - 1}, got 1024"),
-        ("next_tokens", 0, f"must be {2**63 - 1}, got 0"),
-        ("value", normal(8, PAGES, 16, 1, LATENT), "must be the same tensor as key"),
-        ("query_rope", None, "must be given for attention_mode 2"),
-        ("key_rope", None, "must be given for attention_mode 2"),
-    ],
-)
-def test_attention_refuses_unsupported_arguments(argument: str, value: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=r"^npu_sparse_flash_attention: argument") as caught:
-        custom_pypto_serving.npu_sparse_flash_attention(**attention_arguments() | {argument: value})
-    assert f"argument {argument!r} " in str(caught.value)
-    assert says in str(caught.value)
-
-
-@pytest.mark.parametrize("argument", ["spec_token", "accepted_num"])
-def test_a_step_refuses_speculative_decoding(argument: str) -> None:
-    says = f"^npu_advance_step_flashattn: argument '{argument}' must be None, got a tensor of shape"
-    with pytest.raises(ValueError, match=says):
-        custom_pypto_serving.npu_advance_step_flashattn(
-            **step_arguments() | {argument: torch.zeros(2, 1)}
-        )
 
 
 def test_an_op_that_is_not_installed_says_what_to_do() -> None:

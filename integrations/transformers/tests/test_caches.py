@@ -12,7 +12,7 @@ import tiny_models
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_LIMIT
 from custom_pypto_transformers import GrowingCache
-from tiny_models import CACHE, OpCalls, assert_close, make_cache, prompt, under
+from tiny_models import CACHE, OpCalls, prompt
 from torch import Tensor
 from transformers import DynamicCache
 
@@ -186,19 +186,3 @@ def test_a_model_without_an_indexer_takes_it() -> None:
         for cache in (GrowingCache(model.config), None)
     )
     assert torch.equal(ours, theirs)
-
-
-@pytest.mark.parametrize("kind", ["growing", "dynamic"])
-def test_a_layer_may_be_offloaded_between_steps(kind: str) -> None:
-    """transformers' own offloaded cache does this; it needs an accelerator's streams."""
-    model = tiny_models.make_model("deepseek_v32")
-    ids = prompt(1, 50)
-
-    def run(kind: str) -> Tensor:
-        cache = make_cache(kind, model.config)
-        model(ids[:, :49], **{CACHE: cache})
-        offload(cache)
-        logits: Tensor = model(ids[:, 49:], **{CACHE: cache}).logits
-        return logits
-
-    assert_close(run(kind), under("eager", model, lambda: run("dynamic")))

@@ -195,21 +195,13 @@ OTHERS: dict[str, dict[str, Any]] = {
 OTHERS = {name: sizes for name, sizes in OTHERS.items() if hasattr(transformers, f"{name}Config")}
 
 
-def make_other(prefix: str, implementation: str) -> Any:
+@pytest.mark.parametrize("prefix", OTHERS)
+def test_other_families_are_refused_and_keep_the_classes_of_transformers(prefix: str) -> None:
     sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
     config = getattr(transformers, f"{prefix}Config")(**sizes)
     torch.manual_seed(0)
-    return AutoModel.from_config(config, attn_implementation=implementation).eval()
-
-
-@pytest.mark.parametrize("prefix", OTHERS)
-def test_other_families_are_refused(prefix: str) -> None:
-    model = make_other(prefix, "custom_pypto")
+    model = AutoModel.from_config(config, attn_implementation="custom_pypto").eval()
+    assert classes_of_ours(model) == set()
     message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
     with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
         model(prompt(1, TOKENS))
-
-
-@pytest.mark.parametrize("prefix", OTHERS)
-def test_other_families_keep_the_classes_of_transformers(prefix: str) -> None:
-    assert classes_of_ours(make_other(prefix, "custom_pypto")) == set()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,36 +17,58 @@ from custom_pypto_transformers import growing_cache, requirements, served
 
 Difference = Callable[[], str | None]
 
+
+def difference_of_layers(module: str, rotate: str) -> str | None:
+    prefix = tiny_models.PREFIXES[module.split(".")[1]]
+    return served._difference_of_layers(f"transformers.{module}", prefix, rotate)
+
+
 # What is compared, and by which check.
-COMMON: list[tuple[str, str]] = [
-    ("masking_utils", "sdpa_mask"),
-    ("masking_utils", "causal_mask_function"),
-    ("integrations.sdpa_attention", "sdpa_attention_forward"),
-    ("cache_utils", "Cache.update_indexer"),
-]
-LAYERS = [
-    (f"models.{folder}.modeling_{folder}", path, rotate)
-    for folder, prefix, rotate in served.FAMILIES
-    for path in (
-        *(rotate, "eager_attention_forward", f"{prefix}Attention.expand_kv"),
-        *(f"{prefix}Attention.forward", f"{prefix}Attention.__init__"),
-        *(f"{prefix}Indexer.forward", f"{prefix}Indexer.__init__"),
-        *(f"{prefix}PreTrainedModel.{name}" for name in ("post_init", "set_attn_implementation")),
-    )
-]
-CACHE_LAYER = [
-    *("update", "update_indexer", "lazy_initialization", "lazy_initialization_indexer", "__init__"),
-]
+PARTS: dict[tuple[str, str], Difference] = {
+    **dict.fromkeys(
+        [
+            ("masking_utils", "sdpa_mask"),
+            ("masking_utils", "causal_mask_function"),
+            ("integrations.sdpa_attention", "sdpa_attention_forward"),
+            ("cache_utils", "Cache.update_indexer"),
+        ],
+        served._difference_of_masks_and_caches,
+    ),
+    **{
+        (module := f"models.{folder}.modeling_{folder}", path): partial(
+            difference_of_layers, module, rotate
+        )
+        for folder, prefix, rotate in served.FAMILIES
+        for path in (
+            *(rotate, "eager_attention_forward", f"{prefix}Attention.expand_kv"),
+            *(f"{prefix}Attention.forward", f"{prefix}Attention.__init__"),
+            *(f"{prefix}Indexer.forward", f"{prefix}Indexer.__init__"),
+            *(
+                f"{prefix}PreTrainedModel.{each}"
+                for each in ("post_init", "set_attn_implementation")
+            ),
+        )
+    },
+    **{
+        # A test may not fill the cache of the function.
+        ("cache_utils", f"DynamicIndexedLayer.{each}"): growing_cache._difference.__wrapped__
+        for each in (
+            *("update", "update_indexer", "lazy_initialization", "lazy_initialization_indexer"),
+            "__init__",
+        )
+    },
+}
 
 
 def other(self: Any, *, unknown: Any) -> None:
     """Take what no function of transformers takes."""
 
 
-def assert_is_found(
-    monkeypatch: pytest.MonkeyPatch, module: str, path: str, difference: Difference
+@pytest.mark.parametrize(("module", "path"), PARTS)
+def test_a_part_that_is_missing_or_another_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, path: str
 ) -> None:
-    """Assert that a part is said to be missing, and to have another signature or body."""
+    difference = PARTS[module, path]
     assert difference() is None
     *outer, name = path.split(".")
     owner = import_module(f"transformers.{module}")
@@ -59,30 +82,6 @@ def assert_is_found(
     monkeypatch.delattr(owner, name)
     if not hasattr(owner, name):
         assert f"has no transformers.{module}.{path}" in str(difference())
-
-
-@pytest.mark.parametrize(("module", "path"), COMMON)
-def test_a_part_of_all_families(monkeypatch: pytest.MonkeyPatch, module: str, path: str) -> None:
-    assert_is_found(monkeypatch, module, path, served._difference_of_masks_and_caches)
-
-
-@pytest.mark.parametrize(("module", "path", "rotate"), LAYERS)
-def test_a_part_of_a_family(
-    monkeypatch: pytest.MonkeyPatch, module: str, path: str, rotate: str
-) -> None:
-    prefix = tiny_models.PREFIXES[module.split(".")[1]]
-
-    def difference() -> str | None:
-        return served._difference_of_layers(f"transformers.{module}", prefix, rotate)
-
-    assert_is_found(monkeypatch, module, path, difference)
-
-
-@pytest.mark.parametrize("name", CACHE_LAYER)
-def test_a_part_of_the_cache(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    # A test may not fill the cache of the function.
-    difference = growing_cache._difference.__wrapped__
-    assert_is_found(monkeypatch, "cache_utils", f"DynamicIndexedLayer.{name}", difference)
 
 
 CHANGE = """

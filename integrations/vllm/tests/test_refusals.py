@@ -95,144 +95,137 @@ def quantised(bits: int, *ignored: str) -> dict[str, Any]:
 
 EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
 QUANTISED = "model_config__hf_config__quantization_config"
+FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
 BLOCKS_OF_FP8 = SimpleNamespace(weight_block_size=[128, 128])
 
-REFUSED = {
-    "model_config__use_mla": (False, "unset VLLM_MLA_DISABLE"),
-    "model_config__using_transformers_backend": (lambda: True, "remove --model-impl"),
-    "use_v2_model_runner": (True, "set VLLM_USE_V2_MODEL_RUNNER=0"),
-    "speculative_config": (object(), "remove --speculative-config"),
-    "lora_config": (object(), "remove --enable-lora"),
-    "kv_transfer_config": (object(), "remove --kv-transfer-config"),
-    "cache_config__kv_offloading_size": (4.0, "remove --kv-offloading-size"),
-    "parallel_config__pipeline_parallel_size": (2, "use --tensor-parallel-size"),
-    "parallel_config__decode_context_parallel_size": (2, "use --tensor-parallel-size"),
-    "parallel_config__prefill_context_parallel_size": (2, "use --tensor-parallel-size"),
-    "cache_config__cache_dtype": ("fp8", "use --kv-cache-dtype auto"),
-    "attention_config__backend": ("CPU_MLA", "remove --attention-backend"),
-    "quant_config": (BLOCKS_OF_FP8, "convert the checkpoint to bfloat16"),
-}
-
-# The checkpoint's config.json.
-CHECKPOINTS: dict[str, tuple[str, Any, str]] = {
-    "rotates": ("indexer_rope_interleave", True, "indexer_rope_interleave must be true for GLM-5"),
-    "scores": ("scoring_func", "softmax", "set scoring_func to sigmoid and topk_method to"),
-    "chooses": ("topk_method", None, "set scoring_func to sigmoid and topk_method to noaux_tc"),
-    "W8A8": ("quantization_config", quantised(8), "leave mlp.experts in 16 bits"),
-    "W8A8 experts": (
-        "quantization_config",
-        quantised(8, KV_B_PROJ),
-        "leave mlp.experts in 16 bits",
-    ),
-    "W8A8 dense": ("quantization_config", quantised(8, EXPERTS), "leave kv_b_proj in 16 bits"),
-    "W8A8 last layer": (
-        "quantization_config",
-        quantised(8, EXPERTS, *(f"model.layers.{i}.self_attn.kv_b_proj" for i in range(2))),
+EIGHT, FOUR = "leave mlp.experts in 16 bits", "no product by weights of 4 bits: use 8 or 16 bits"
+ROUTER = "set scoring_func to sigmoid and topk_method to noaux_tc"
+ROTATES = "indexer_rope_interleave must be true for GLM-5"
+FIELD = "model_config__hf_config__"
+# What a configuration has, and what the refusal says to do.
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"model_config__use_mla": False}, "unset VLLM_MLA_DISABLE"),
+    ({"model_config__using_transformers_backend": lambda: True}, "remove --model-impl"),
+    ({"use_v2_model_runner": True}, "set VLLM_USE_V2_MODEL_RUNNER=0"),
+    ({"speculative_config": object()}, "remove --speculative-config"),
+    ({"lora_config": object()}, "remove --enable-lora"),
+    ({"kv_transfer_config": object()}, "remove --kv-transfer-config"),
+    ({"cache_config__kv_offloading_size": 4.0}, "remove --kv-offloading-size"),
+    ({"parallel_config__pipeline_parallel_size": 2}, "use --tensor-parallel-size"),
+    ({"parallel_config__decode_context_parallel_size": 2}, "use --tensor-parallel-size"),
+    ({"parallel_config__prefill_context_parallel_size": 2}, "use --tensor-parallel-size"),
+    ({"cache_config__cache_dtype": "fp8"}, "use --kv-cache-dtype auto"),
+    ({"attention_config__backend": "CPU_MLA"}, "remove --attention-backend"),
+    ({"quant_config": BLOCKS_OF_FP8}, "convert the checkpoint to bfloat16"),
+    # The checkpoint's config.json.
+    ({f"{FIELD}indexer_rope_interleave": True}, ROTATES),
+    ({f"{FIELD}scoring_func": "softmax"}, ROUTER),
+    ({f"{FIELD}topk_method": None}, ROUTER),
+    ({QUANTISED: quantised(8)}, EIGHT),
+    ({QUANTISED: quantised(8, KV_B_PROJ)}, EIGHT),
+    ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
+    (
+        {
+            QUANTISED: quantised(
+                8, EXPERTS, *(f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1))
+            )
+        },
         "leave kv_b_proj in 16 bits",
     ),
-    "W4A16 experts": ("quantization_config", quantised(4), "leave mlp.experts in 16 bits"),
-    "W4A16 dense": (
-        "quantization_config",
-        quantised(4, EXPERTS, KV_B_PROJ),
-        "no product by weights of 4 bits: use 8 or 16 bits",
+    ({QUANTISED: quantised(4)}, EIGHT),
+    ({QUANTISED: FOUR_BITS}, FOUR),
+    (
+        {
+            QUANTISED: {
+                "quant_method": "awq",
+                "bits": 4,
+                "modules_to_not_convert": ["kv_b_proj", "experts"],
+            }
+        },
+        FOUR,
     ),
-    "AWQ": (
-        "quantization_config",
-        {"quant_method": "awq", "bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]},
-        "no product by weights of 4 bits: use 8 or 16 bits",
+    # AWQ's older key, and weights whose type is the default.
+    ({QUANTISED: {"quant_method": "awq", "w_bit": 4}}, EIGHT),
+    (
+        {QUANTISED: {"config_groups": {"0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}}},
+        EIGHT,
     ),
-    "AWQ's older key": (
-        "quantization_config",
-        {"quant_method": "awq", "w_bit": 4},
-        "leave mlp.experts in 16 bits",
-    ),
-    "weights whose type is the default": (
-        "quantization_config",
-        {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}},
-        "leave mlp.experts in 16 bits",
-    ),
-}
+]
 
 
-@pytest.mark.parametrize("checkpoint", CHECKPOINTS)
-def test_a_checkpoint_is_refused(platform: Any, checkpoint: str) -> None:
-    field, value, remedy = CHECKPOINTS[checkpoint]
-    changes = {f"model_config__hf_config__{field}": value}
-    with pytest.raises(NotImplementedError) as caught:
-        platform.check_and_update_config(make_config(**changes))
-    assert re.fullmatch(
-        f"custom_pypto_vllm: DeepseekV32ForCausalLM: .*{remedy}.*", str(caught.value)
-    )
-    platform.check_and_update_config(make_config("DeepseekV3ForCausalLM", **changes))
+def refusal(platform: Any, config: Any, error: type[Exception] = NotImplementedError) -> str:
+    with pytest.raises(error) as caught:
+        platform.check_and_update_config(config)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("changes", "remedy"), REFUSED)
+def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
+    platform: Any, changes: dict[str, Any], remedy: str
+) -> None:
+    text = refusal(platform, make_config(**changes))
+    assert re.fullmatch(f"custom_pypto_vllm: DeepseekV32ForCausalLM: .*{remedy}.*", text)
+    other = make_config("DeepseekV3ForCausalLM", **changes)
+    platform.check_and_update_config(other)
+    assert not other.cache_config.enable_prefix_caching  # as vLLM says
 
 
 @pytest.mark.parametrize("rotates", [False, None])
 def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> None:
-    config = make_config("GlmMoeDsaForCausalLM")
-    config.model_config.hf_config.indexer_rope_interleave = rotates
-    with pytest.raises(NotImplementedError, match="must be true for GLM-5"):
-        platform.check_and_update_config(config)
+    changes = {f"{FIELD}indexer_rope_interleave": rotates}
+    assert ROTATES in refusal(platform, make_config("GlmMoeDsaForCausalLM", **changes))
 
 
-def test_dense_weights_of_8_bits_are_served(platform: Any) -> None:
-    platform.check_and_update_config(make_config(**{QUANTISED: quantised(8, EXPERTS, KV_B_PROJ)}))
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ({"custom_pypto_index_cache": "int4"}, "must be one of 'auto', 'int8', got 'int4'"),
+        (
+            {"custom_pypto_indexcache": "int8", "of_another": 1},
+            "no option 'custom_pypto_indexcache'; it has custom_pypto_",
+        ),
+    ],
+)
+def test_a_wrong_option_is_refused(platform: Any, option: dict[str, Any], message: str) -> None:
+    assert message in refusal(platform, make_config(additional_config=option), ValueError)
 
 
-def test_a_dense_model_needs_no_fields_of_experts(platform: Any) -> None:
-    config = make_config(
-        model_config__hf_config__first_k_dense_replace=3, model_config__hf_config__topk_method=None
+def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import custom_pypto.core
+
+    monkeypatch.setattr(custom_pypto.core, "ops", lambda: ())
+    assert refusal(platform, make_config()).endswith(
+        "pip install custom-pypto-lightning-indexer custom-pypto-sparse-attention"
     )
-    platform.check_and_update_config(config)
 
 
-def test_weights_of_4_bits_are_served_where_vllm_has_the_product(
-    platform: Any, monkeypatch: pytest.MonkeyPatch
+SERVED: list[dict[str, Any]] = [
+    {},
+    {QUANTISED: quantised(8, EXPERTS, KV_B_PROJ)},
+    # A dense model needs no fields of experts.
+    {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
+    {"cache_config__cache_dtype": "bfloat16"},
+    # Where the CPU has AMX, or vLLM the product.
+    {"quant_config": BLOCKS_OF_FP8},
+    {QUANTISED: FOUR_BITS},
+    {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48},
+]
+
+
+@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"])
+@pytest.mark.parametrize("changes", SERVED)
+def test_served_models_have_no_limits_of_vllms_own_kernel(
+    platform: Any, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], architecture: str
 ) -> None:
-    monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
-    platform.check_and_update_config(make_config(**{QUANTISED: quantised(4, EXPERTS, KV_B_PROJ)}))
-
-
-@pytest.mark.parametrize("setting", REFUSED)
-def test_a_setting_is_refused(platform: Any, setting: str) -> None:
-    value, remedy = REFUSED[setting]
-    with pytest.raises(NotImplementedError) as caught:
-        platform.check_and_update_config(make_config(**{setting: value}))
-    text = str(caught.value)
-    assert text.startswith("custom_pypto_vllm: DeepseekV32ForCausalLM: ")
-    assert remedy in text
-    assert "\n" not in text
-
-
-@pytest.mark.parametrize("setting", REFUSED)
-def test_another_model_may_have_it(platform: Any, setting: str) -> None:
-    config = make_config("DeepseekV3ForCausalLM", **{setting: REFUSED[setting][0]})
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "quant_config" in changes)
+    if FOUR_BITS in changes.values():
+        monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
+    config = make_config(architecture, **changes)
     platform.check_and_update_config(config)
-    assert not config.cache_config.enable_prefix_caching  # as vLLM says
-
-
-def test_blocks_of_fp8_are_served_on_a_cpu_with_amx(
-    platform: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
-    platform.check_and_update_config(make_config(quant_config=BLOCKS_OF_FP8))
-
-
-def test_the_dtype_of_the_model_may_be_named(platform: Any) -> None:
-    platform.check_and_update_config(make_config(cache_config__cache_dtype="bfloat16"))
-
-
-def test_an_unknown_index_cache_is_refused(platform: Any) -> None:
-    options = {"custom_pypto_index_cache": "int4"}
-    with pytest.raises(ValueError, match="must be one of 'auto', 'int8', got 'int4'"):
-        platform.check_and_update_config(make_config(additional_config=options))
-
-
-def test_a_misspelt_option_is_refused(platform: Any) -> None:
-    options = {"custom_pypto_indexcache": "int8", "of_another": 1}
-    with pytest.raises(
-        ValueError, match="no option 'custom_pypto_indexcache'; it has custom_pypto_"
-    ):
-        platform.check_and_update_config(make_config(additional_config=options))
+    assert config.cache_config.block_size == changes.get("cache_config__block_size", 128)
+    assert config.cache_config.enable_prefix_caching
+    assert config.scheduler_config.enable_chunked_prefill
+    assert config.scheduler_config.max_num_batched_tokens == 512
 
 
 def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm: Any) -> None:
@@ -240,34 +233,6 @@ def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm
     with pytest.raises(NotImplementedError, match=r"vLLM 0\.99\.0 is not supported"):
         platform.check_and_update_config(make_config())
     platform.check_and_update_config(make_config("LlamaForCausalLM"))
-
-
-def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import custom_pypto.core
-
-    monkeypatch.setattr(custom_pypto.core, "ops", lambda: ())
-    with pytest.raises(NotImplementedError) as caught:
-        platform.check_and_update_config(make_config())
-    assert str(caught.value).endswith(
-        "pip install custom-pypto-lightning-indexer custom-pypto-sparse-attention"
-    )
-
-
-@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"])
-def test_the_limits_of_vllms_own_kernel_do_not_hold(platform: Any, architecture: str) -> None:
-    config = make_config(architecture)
-    platform.check_and_update_config(config)
-    assert config.cache_config.block_size == 128
-    assert config.cache_config.enable_prefix_caching
-    assert config.scheduler_config.enable_chunked_prefill
-    assert config.scheduler_config.max_num_batched_tokens == 512
-
-
-def test_a_block_size_of_the_user_is_kept(platform: Any) -> None:
-    changes = {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48}
-    config = make_config(**changes)
-    platform.check_and_update_config(config)
-    assert config.cache_config.block_size == 48
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""The scores that npu_lightning_indexer returns, and their gradients, held against torch's own."""
+"""What is particular to the scores that npu_lightning_indexer returns, and to their gradients.
+
+The conformance suite holds both against references, and differentiates the op numerically.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from refusals import assert_refused
 from torch import Tensor
 
 OP = "npu_lightning_indexer"
-TOLERANCE = {torch.float32: 2e-5, torch.bfloat16: 2e-2}
 
 
 def indexer(*tensors: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
@@ -22,39 +24,9 @@ def indexer(*tensors: Tensor, **options: Any) -> tuple[Tensor, Tensor]:
     return indices, values
 
 
-def tensors(dtype: torch.dtype = torch.float32, key_heads: int = 1) -> list[Tensor]:
-    sizes = samples.Sizes([45, 45], 7, 6, key_heads, 33, dtype=dtype)
+def tensors() -> list[Tensor]:
+    sizes = samples.Sizes([45, 45], 7, 6, 1, 33, dtype=torch.float32)
     return [each.requires_grad_() for each in samples.trained("cpu", "", sizes).args]
-
-
-def scores(query: Tensor, key: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
-    """The selected keys' scores, by torch's own ops; 0 where no key is selected."""
-    heads = key.shape[2]
-    query, weights = (t.unflatten(2, (heads, -1)) for t in (query, weights))
-    dots = torch.einsum("bsngd,btnd->bsngt", query, key).relu()
-    every = torch.einsum("bsng,bsngt->bsnt", weights, dots)
-    chosen = every.gather(-1, indices.clamp(min=0).long())
-    return torch.where(indices >= 0, chosen, 0.0)
-
-
-@pytest.mark.parametrize("key_heads", [1, 3])
-@pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-def test_values_and_gradients_are_those_of_torch(dtype: torch.dtype, key_heads: int) -> None:
-    given = tensors(dtype, key_heads)
-    indices, values = indexer(*given, sparse_count=20, return_value=True)
-    wide = [each.detach().double().requires_grad_() for each in given]
-    wanted = scores(*wide, indices)
-    found = torch.where(indices >= 0, values, 0.0)
-    error = (found.double() - wanted).abs().max() / wanted.abs().max()
-    assert error <= TOLERANCE[dtype]
-    dy = torch.randn(wanted.shape, generator=torch.Generator().manual_seed(0)).to(dtype)
-    found.backward(dy)
-    wanted.backward(dy.double())
-    for got, leaf in zip(given, wide, strict=True):
-        assert got.grad is not None
-        assert leaf.grad is not None
-        error = (got.grad.double() - leaf.grad).abs().max() / leaf.grad.abs().max()
-        assert error <= TOLERANCE[dtype]
 
 
 def test_positions_are_those_of_the_op_without_values() -> None:

@@ -119,22 +119,3 @@ def test_call_of_the_published_model(indexer: Op) -> None:
     }
     sums = torch.tensor([3, 6], dtype=torch.int32)
     check(indexer(**arguments, actual_seq_lengths_query=sums, **options), arguments)
-
-
-@pytest.fixture(scope="module")
-def some() -> dict[str, Any]:
-    return published([5000, 3000], 2)
-
-
-@pytest.mark.parametrize("argument", ["query", "weights"])
-def test_one_scaled_head_is_found(indexer: Op, some: dict[str, Any], argument: str) -> None:
-    scaled = some[argument].clone()
-    scaled[:, :, 7] *= 1.25
-    with pytest.raises(AssertionError, match="not of the best 2048"):
-        check(indexer(**{**some, argument: scaled}), some)
-
-
-def test_a_key_that_is_seen_too_early_is_found(indexer: Op) -> None:
-    arguments = published([COUNT, 300], 2)
-    with pytest.raises(AssertionError, match=r"row \[0, 0\]: more than 2047 positions"):
-        check(indexer(**arguments, sparse_mode=0), arguments)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,10 @@ def assert_right(sample: SampleInput) -> None:
     comparison.compare_quant(op(*sample.args, **sample.kwargs), expected, sample)
 
 
+SIGNED: tuple[tuple[int, ...], ...] = ((), (3,), (4,), (3, 4))
+"""Arguments whose scales get signs: of the query, of the key, of both."""
+
+
 def with_signs(sample: SampleInput, *arguments: int) -> SampleInput:
     """`sample` with half of the scales of these arguments negative."""
     args = list(sample.args)
@@ -80,17 +85,10 @@ def order_of(sample: SampleInput) -> list[int]:
 @pytest.mark.parametrize("depth", [1, 7, 64, 128, 131])
 def test_results_have_the_same_bits_at_every_instruction_set(heads: int, depth: int) -> None:
     tokens = TOKEN_BLOCK + 7
-    sample = extreme(Sizes([tokens], 1, heads, depth=depth), sparse_count=tokens)
-    assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
-
-
-@pytest.mark.parametrize("arguments", [(3,), (4,), (3, 4)])
-@pytest.mark.parametrize("heads", [1, 33, 130])
-def test_so_have_those_of_negative_scales(heads: int, arguments: tuple[int, ...]) -> None:
-    tokens = TOKEN_BLOCK + 7
-    sample = extreme(Sizes([tokens], 1, heads, depth=30), sparse_count=tokens)
-    sample = with_signs(sample, *arguments)
-    assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
+    plain = extreme(Sizes([tokens], 1, heads, depth=depth), sparse_count=tokens)
+    for arguments in SIGNED:
+        sample = with_signs(plain, *arguments)
+        assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
 
 
 def test_a_query_token_does_not_see_the_signs_of_others() -> None:
@@ -120,45 +118,11 @@ def test_a_key_does_not_see_the_signs_of_others() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_paged_batches(seed: int) -> None:
-    def pick(*choices: int) -> int:
-        return choices[int(torch.randint(len(choices), (), generator=generator))]
-
-    generator = torch.Generator().manual_seed(seed)
-    key_heads = pick(1, 1, 3)
-    sizes = Sizes(
-        key_lengths=torch.randint(0, pick(3, 150), (pick(1, 3),), generator=generator).tolist(),
-        query_tokens=pick(1, 2, 9),
-        heads=key_heads * pick(1, 3, 16, 37, 64, 80),
-        key_heads=key_heads,
-        depth=pick(1, 7, 64, 128, 130),
-        block_size=pick(1, 3, 16, 128),
-        weights_dtype=torch.float32 if pick(0, 1) else None,
-        seed=seed,
-    )
-    signed = ((), (3,), (4,), (3, 4))[seed % 4]
+def test_random_paged_batches(random_sizes: Callable[..., Sizes], seed: int) -> None:
+    sizes = random_sizes(seed)
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         sample = extreme(sizes, sparse_mode=sparse_mode, sparse_count=sparse_count)
-        assert_right(with_signs(sample, *signed))
-
-
-@pytest.mark.parametrize("argument", range(5))
-def test_gaps_between_elements(argument: int) -> None:
-    sample = extreme(Sizes([100, 33], heads=12, key_heads=2), sparse_count=40)
-    args = list(sample.args)
-    expected = op(*args, **sample.kwargs)
-    args[argument] = torch.stack([args[argument], args[argument]], -1)[..., 1]
-    assert op(*args, **sample.kwargs).equal(expected)
-
-
-@pytest.mark.parametrize("argument", [1, 4])
-def test_keys_and_scales_that_are_part_of_a_larger_cache(argument: int) -> None:
-    sample = extreme(Sizes([100, 33]), sparse_count=40)
-    args = list(sample.args)
-    expected = op(*args, **sample.kwargs)
-    args[argument] = torch.cat([args[argument]] * 2, 1)[:, : args[argument].shape[1]]
-    assert not args[argument].is_contiguous()
-    assert op(*args, **sample.kwargs).equal(expected)
+        assert_right(with_signs(sample, *SIGNED[seed % 4]))
 
 
 E4M3 = torch.float8_e4m3fn
@@ -171,7 +135,7 @@ def test_float8_numbers_and_scales_of_both_signs(heads: int, depth: int) -> None
     tokens = TOKEN_BLOCK + 7
     sizes = Sizes([tokens, 3, 50], 2, heads, depth=depth, block_size=5)
     sample = quantised(paged("cpu", "", sizes, sparse_count=tokens), E4M3)
-    for arguments in ((), (3,), (4,), (3, 4)):
+    for arguments in SIGNED:
         assert_right(with_signs(sample, *arguments))
 
 
@@ -192,32 +156,35 @@ def test_every_float8_number_is_taken_as_it_is() -> None:
     assert result.flatten().equal(scores.argsort(descending=True, stable=True).int())
 
 
-@pytest.mark.parametrize("argument", range(5))
-def test_float8_with_gaps_between_elements(argument: int) -> None:
-    sample = quantised(paged("cpu", "", Sizes([100, 33], heads=12), sparse_count=40), E4M3)
-    args = list(sample.args)
-    expected = op(*args, **sample.kwargs)
-    args[argument] = torch.stack([args[argument], args[argument]], -1)[..., 1]
-    assert op(*args, **sample.kwargs).equal(expected)
+INF, NAN = float("inf"), float("nan")
+# Keys of one number, their scales, the query's scale, and the order of the keys' scores.
+ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [
+    ([10, 10, -10, 4], [1.0, 2.0, 8.0, 0.5], 1.0, [1, 0, 3, 2]),
+    # The relu is of the dot product times its scales: relu(10 * -1), relu(-12 * -1), relu(10).
+    ([10, -12, 10], [-1.0, -1.0, 1.0], 1.0, [1, 2, 0]),
+    ([10, -10, -12], [1.0, 1.0, 1.0], -1.0, [2, 1, 0]),
+    ([10, -10, -12], [-1.0, -1.0, 1.0], -1.0, [2, 0, 1]),
+    # A scale of zero gives zero.
+    ([10, 3, -5, 1], [0.0, 1.0, 1.0, -0.0], 1.0, [1, 0, 2, 3]),
+    ([10, 3, -5, 1], [0.0, 1.0, -1.0, -0.0], 1.0, [2, 1, 0, 3]),
+    ([3, -4], [1.0, -1.0], -0.0, [0, 1]),
+    # Infinite scales: 1, NaN, inf, NaN, inf.
+    ([1, -1, 1, 1, -1], [1.0, INF, INF, -INF, -INF], 1.0, [2, 4, 0, 1, 3]),
+    ([1, -1, 2], [1.0, 1.0, 1.0], INF, [0, 2, 1]),
+    ([1, -1, 2], [1.0, 1.0, 1.0], -INF, [1, 0, 2]),
+    # Keys whose scales are NaN come last.
+    ([5, 9, 1], [1.0, NAN, 1.0], 1.0, [0, 2, 1]),
+    ([5, 9, -1], [1.0, NAN, -1.0], 1.0, [0, 2, 1]),
+    ([5, 9, 1], [1.0, 1.0, 1.0], NAN, [0, 1, 2]),
+]
 
 
 @DTYPES
-def test_dtypes_of_weights_and_scales_do_not_matter(dtype: torch.dtype) -> None:
-    sample = quantised(paged("cpu", "", Sizes([100, 33]), sparse_count=40), dtype)
-    query, key, weights, *scales = sample.args[:5]
-    # Numbers that each dtype holds.
-    weights, *scales = (each.bfloat16().half() for each in (weights, *scales))
-    expected = op(query, key, weights, *scales, 0, 0, **sample.kwargs)
-    for of_weights in (torch.float16, torch.bfloat16, torch.float32):
-        wide = (each.float() for each in scales)
-        given = op(query, key, weights.to(of_weights), *wide, 0, 0, **sample.kwargs)
-        assert given.equal(expected)
-
-
-def select(
-    key: list[int], scales: list[float], query_scale: float = 1.0, dtype: torch.dtype = torch.int8
-) -> list[int]:
-    """The order of keys of one number, for one head of number 1 and weight 1."""
+@pytest.mark.parametrize(("key", "scales", "query_scale", "order"), ORDERS)
+def test_scales_decide_the_order(
+    key: list[int], scales: list[float], query_scale: float, order: list[int], dtype: torch.dtype
+) -> None:
+    """One head of number 1 and weight 1."""
     count = len(key)
     result = op(
         torch.ones(1, 1, 1, 1).to(dtype),
@@ -229,45 +196,7 @@ def select(
         sparse_count=count,
         sparse_mode=0,
     )
-    order: list[int] = result.flatten().tolist()
-    return order
-
-
-@DTYPES
-def test_a_larger_scale_of_a_key_is_a_higher_score(dtype: torch.dtype) -> None:
-    assert select([10, 10, -10, 4], [1.0, 2.0, 8.0, 0.5], dtype=dtype) == [1, 0, 3, 2]
-
-
-@DTYPES
-def test_the_relu_is_of_the_dot_product_times_its_scales(dtype: torch.dtype) -> None:
-    # relu(10 * -1), relu(-10 * -1), relu(10 * 1)
-    assert select([10, -12, 10], [-1.0, -1.0, 1.0], dtype=dtype) == [1, 2, 0]
-    assert select([10, -10, -12], [1.0, 1.0, 1.0], query_scale=-1.0, dtype=dtype) == [2, 1, 0]
-    assert select([10, -10, -12], [-1.0, -1.0, 1.0], query_scale=-1.0, dtype=dtype) == [2, 0, 1]
-
-
-@DTYPES
-def test_a_scale_of_zero_gives_zero(dtype: torch.dtype) -> None:
-    assert select([10, 3, -5, 1], [0.0, 1.0, 1.0, -0.0], dtype=dtype) == [1, 0, 2, 3]
-    assert select([10, 3, -5, 1], [0.0, 1.0, -1.0, -0.0], dtype=dtype) == [2, 1, 0, 3]
-    assert select([3, -4], [1.0, -1.0], query_scale=-0.0, dtype=dtype) == [0, 1]
-
-
-@DTYPES
-def test_infinite_scales_give_inf_or_nan(dtype: torch.dtype) -> None:
-    inf = float("inf")
-    # 1, NaN, inf, NaN, inf
-    assert select([1, -1, 1, 1, -1], [1.0, inf, inf, -inf, -inf], dtype=dtype) == [2, 4, 0, 1, 3]
-    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=inf, dtype=dtype) == [0, 2, 1]
-    assert select([1, -1, 2], [1.0, 1.0, 1.0], query_scale=-inf, dtype=dtype) == [1, 0, 2]
-
-
-@DTYPES
-def test_keys_with_nan_scales_come_last(dtype: torch.dtype) -> None:
-    nan = float("nan")
-    assert select([5, 9, 1], [1.0, nan, 1.0], dtype=dtype) == [0, 2, 1]
-    assert select([5, 9, -1], [1.0, nan, -1.0], dtype=dtype) == [0, 2, 1]
-    assert select([5, 9, 1], [1.0, 1.0, 1.0], query_scale=nan, dtype=dtype) == [0, 1, 2]
+    assert result.flatten().tolist() == order
 
 
 WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"

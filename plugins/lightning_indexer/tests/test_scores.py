@@ -24,30 +24,11 @@ def assert_right(indexer: Op, sample: SampleInput) -> None:
     comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
 
 
-def random_sizes(seed: int, dtype: torch.dtype) -> Sizes:
-    def pick(*choices: int) -> int:
-        return choices[int(torch.randint(len(choices), (), generator=generator))]
-
-    generator = torch.Generator().manual_seed(seed)
-    batch = pick(1, 2, 5)
-    key_heads = pick(1, 1, 2, 3)
-    return Sizes(
-        key_lengths=torch.randint(0, pick(3, 70, 500), (batch,), generator=generator).tolist(),
-        query_tokens=pick(1, 2, 9, 17),
-        heads=key_heads * pick(1, 3, 8, 16, 37, 64, 80),
-        key_heads=key_heads,
-        depth=pick(1, 2, 7, 16, 64, 65, 128, 130),
-        block_size=pick(1, 3, 16, 64, 128),
-        dtype=dtype,
-        weights_dtype=torch.float32 if pick(0, 1) else None,
-        lengths_dtype=torch.int64 if pick(0, 1) else torch.int32,
-        seed=seed,
-    )
-
-
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_paged_batches(indexer: Op, dtype: torch.dtype, seed: int) -> None:
+def test_random_paged_batches(
+    indexer: Op, random_sizes: Callable[..., Sizes], dtype: torch.dtype, seed: int
+) -> None:
     sizes = random_sizes(seed, dtype)
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         options = {"sparse_mode": sparse_mode, "sparse_count": sparse_count}
@@ -58,38 +39,6 @@ def test_random_paged_batches(indexer: Op, dtype: torch.dtype, seed: int) -> Non
 def test_more_keys_than_are_selected(indexer: Op, dtype: torch.dtype) -> None:
     sizes = Sizes([5000, 9001], 2, 16, depth=32, block_size=128, dtype=dtype)
     assert_right(indexer, paged("cpu", "", sizes, sparse_count=700))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("argument", ["query", "key", "weights"])
-def test_gaps_between_elements(indexer: Op, dtype: torch.dtype, argument: str) -> None:
-    sample = paged("cpu", "", Sizes([100, 33], dtype=dtype, heads=12, key_heads=2), sparse_count=40)
-    given = dict(zip(("query", "key", "weights"), sample.args, strict=True))
-    expected = indexer(**given, **sample.kwargs)
-    given[argument] = torch.stack([given[argument], given[argument]], -1)[..., 1]
-    actual = indexer(**given, **sample.kwargs)
-    comparison.compare(actual, expected, sample)
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_keys_that_are_part_of_a_larger_cache(indexer: Op, dtype: torch.dtype) -> None:
-    sample = paged("cpu", "", Sizes([100, 33], dtype=dtype, depth=16), sparse_count=40)
-    query, key, weights = sample.args
-    cache = torch.full((2 * key.size(0), key.size(1) + 3, 2, 3 * 16 + 1), torch.nan, dtype=dtype)
-    part = cache[::2, 2:-1, :1, 17:33]
-    part.copy_(key)
-    expected = indexer(query, key, weights, **sample.kwargs)
-    assert indexer(query, part, weights, **sample.kwargs).equal(expected)
-
-
-def test_integers_with_gaps(indexer: Op) -> None:
-    sample = paged("cpu", "", Sizes([100, 33]), sparse_count=40)
-    expected = indexer(*sample.args, **sample.kwargs)
-    spread = {
-        name: torch.stack([torch.full_like(t, -7), t], -1)[..., 1] if torch.is_tensor(t) else t
-        for name, t in sample.kwargs.items()
-    }
-    assert indexer(*sample.args, **spread).equal(expected)
 
 
 @pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
@@ -151,53 +100,6 @@ def test_a_key_scores_the_same_wherever_it_lies(indexer: Op) -> None:
     query, key, weights = sample.args
     same = key[:1, :1].expand_as(key).clone()
     assert indexer(query, same, weights, **sample.kwargs).flatten().tolist() == list(range(500))
-
-
-def test_result_of_an_earlier_call_is_left_alone(indexer: Op, arguments: dict[str, Any]) -> None:
-    first = indexer(**arguments)
-    kept = first.clone()
-    arguments["query"] = -arguments["query"]
-    assert not indexer(**arguments).equal(kept)
-    assert first.equal(kept)
-
-
-@pytest.mark.parametrize("ends", [[2, 3], [0, 0], [0, 4], [4, 4]])
-def test_rows_past_the_last_prefix_sum_are_padding(ends: list[int]) -> None:
-    op = torch.ops.custom_pypto.npu_lightning_indexer
-    query, key, weights = paged("cpu", "", Sizes([5, 8], query_tokens=3)).args
-    given = [query.flatten(0, 1), key.flatten(0, 1), weights.flatten(0, 1)]
-    options: dict[str, Any] = {
-        "actual_seq_lengths_query": torch.tensor(ends),
-        "actual_seq_lengths_key": torch.tensor([5, 13]),
-        "layout_query": "TND",
-        "layout_key": "TND",
-        "sparse_count": 4,
-        "return_value": True,
-    }
-    positions, scores = op(*given, **options)
-    assert bool((positions[ends[-1] :] == -1).all())
-    assert bool(scores[ends[-1] :].isneginf().all())
-    query, key, weights = given
-    without = op(query[: ends[-1]], key[:13], weights[: ends[-1]], **options)
-    assert positions[: ends[-1]].equal(without[0])
-    assert scores[: ends[-1]].equal(without[1])
-
-
-@pytest.mark.parametrize("layout", ["BSND", "TND"])
-def test_empty_batch(indexer: Op, layout: str) -> None:
-    lead = (0, 3) if layout == "BSND" else (0,)
-    none = torch.zeros(0, dtype=torch.int32)
-    result = indexer(
-        torch.zeros(*lead, 4, 8),
-        torch.zeros(2, 16, 1, 8),
-        torch.zeros(*lead, 4),
-        actual_seq_lengths_query=none if layout == "TND" else None,
-        actual_seq_lengths_key=none,
-        block_table=torch.zeros(0, 3, dtype=torch.int32),
-        layout_query=layout,
-        sparse_count=5,
-    )
-    assert result.shape == (*lead, 1, 5)
 
 
 def test_infinite_keys_do_not_disturb_lanes_without_a_head(indexer: Op) -> None:

@@ -62,53 +62,12 @@ def test_a_row_without_positions_is_zero(attention: Op) -> None:
     assert bool(lse[0].isfinite().all())
 
 
-def test_no_indices_at_all(attention: Op) -> None:
-    arguments = call(sparse_indices=torch.empty(2, 2, 1, 0, dtype=torch.int32))
-    out, lse = check(attention, arguments)
-    assert int(out.count_nonzero()) == 0
-    assert bool((lse == -torch.inf).all())
-
-
 def test_no_tokens_of_many_heads(attention: Op) -> None:
     arguments = call(replace(SIZES, latent=1, rope=1))
     for name in ("query", "query_rope"):
         arguments[name] = arguments[name][:, :0, :1].expand(-1, -1, 1 << 62, -1)
     arguments["sparse_indices"] = arguments["sparse_indices"][:, :0]
     assert attention(**arguments)[0].shape == (2, 0, 1 << 62, 1)
-
-
-def test_neither_indices_nor_latent_columns(attention: Op) -> None:
-    indices = torch.full((2, 2, 1, 5), -1, dtype=torch.int32)
-    out, _ = check(attention, call(replace(SIZES, latent=0), sparse_indices=indices))
-    assert out.numel() == 0
-
-
-def test_one_key_gives_its_value(attention: Op) -> None:
-    indices = torch.full((2, 2, 1, 1), 7, dtype=torch.int32)
-    arguments = call(sparse_indices=indices)
-    out, _ = attention(**arguments)
-    for b in range(2):
-        value = arguments["kv_cache"][arguments["block_table"][b, 0], 7, 0]
-        assert torch.equal(out[b], value.expand_as(out[b]))
-
-
-def test_causal_rows_do_not_see_later_tokens(attention: Op) -> None:
-    indices = torch.tensor([148, 149], dtype=torch.int32).expand(2, 2, 1, 2)
-    lengths = torch.tensor([150, 150], dtype=torch.int32)
-    table = call()["block_table"][:1].expand(2, -1)
-    arguments = call(sparse_indices=indices, actual_seq_lengths_kv=lengths, block_table=table)
-    first, _ = attention(**arguments)
-    alone, _ = attention(**{**arguments, "sparse_indices": indices[..., :1]})
-    assert torch.equal(first[:, 0], alone[:, 0])
-    assert not torch.equal(first[:, 1], alone[:, 1])
-    check(attention, {**arguments, "sparse_mode": 0})
-
-
-def test_rows_past_a_sequences_query_length_are_zero(attention: Op) -> None:
-    lengths = torch.tensor([2, 1])
-    out, lse = check(attention, call(actual_seq_lengths_query=lengths))
-    assert int(out[1, 1].count_nonzero()) == 0
-    assert bool((lse[1, 1] == -torch.inf).all())
 
 
 @pytest.mark.parametrize("integers", [torch.int32, torch.int64])
@@ -141,11 +100,22 @@ def test_rows_past_the_last_prefix_sum_are_padding(
     assert torch.equal(attention(**arguments)[0], out[: ends[-1]])
 
 
+ANY_SIZES = [
+    *((replace(samples.ODD, lengths=(n, n + 100)), n) for n in (1, 2, 3, *COUNTS)),
+    *((replace(SIZES, heads=heads), 32) for heads in (1, 15, 16, 17, 64, 130)),
+    *(
+        (replace(SIZES, latent=latent, rope=rope), 32)
+        for latent, rope in ((1, 1), (15, 3), (16, 2), (33, 8), (100, 31))
+    ),
+]
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [1, 2, 3, *COUNTS])
-def test_any_number_of_keys(attention: Op, count: int, dtype: torch.dtype) -> None:
-    sizes = replace(samples.ODD, lengths=(count, count + 100), dtype=dtype)
-    check(attention, call(sizes, count=count))
+@pytest.mark.parametrize(("sizes", "count"), ANY_SIZES)
+def test_any_number_of_keys_heads_and_columns(
+    attention: Op, sizes: samples.Sizes, count: int, dtype: torch.dtype
+) -> None:
+    check(attention, call(replace(sizes, dtype=dtype), count=count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -159,16 +129,14 @@ def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads:
         check(attention, arguments)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("heads", [1, 15, 16, 17, 64, 130])
-def test_any_number_of_heads(attention: Op, heads: int, dtype: torch.dtype) -> None:
-    check(attention, call(replace(SIZES, heads=heads, dtype=dtype)))
+def fill(tensor: Tensor, seed: int = 0) -> None:
+    tensor.copy_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(seed)))
 
 
-@pytest.mark.parametrize(("latent", "rope"), [(1, 1), (15, 3), (16, 2), (33, 8), (100, 31)])
-def test_any_size_of_head(attention: Op, latent: int, rope: int) -> None:
-    for dtype in DTYPES:
-        check(attention, call(replace(SIZES, latent=latent, rope=rope, dtype=dtype)))
+def one_token(lengths: int, count: int) -> dict[str, Any]:
+    """A call of one token of DeepSeek's sizes, whose keys lie in one block."""
+    sizes = replace(samples.DEEPSEEK, lengths=(lengths,), tokens=1, heads=128, block_size=lengths)
+    return call(sizes, count=count)
 
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
@@ -185,10 +153,9 @@ def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, co
 )
 def test_outputs_of_any_size_are_close(attention: Op, size: float, count: int) -> None:
     """About where kernels begin to multiply what rounding leaves off the weights, and far above."""
-    sizes = replace(samples.DEEPSEEK, lengths=(count,), tokens=1, heads=128, block_size=count)
-    arguments = call(sizes, count=count)
-    latents = arguments["kv_cache"]
-    latents.copy_(torch.randn(latents.shape, generator=torch.Generator().manual_seed(0)) * size)
+    arguments = one_token(count, count)
+    fill(arguments["kv_cache"])
+    arguments["kv_cache"].mul_(size)
     # Weights that differ little: outputs are as small as can be for their values.
     check(attention, {**arguments, "scale": 0.01 / size})
 
@@ -208,11 +175,10 @@ UNEVEN: dict[str, Callable[[Tensor], object]] = {
 def test_values_of_uneven_size_are_as_exact_as_others(
     attention: Op, uneven: str, count: int
 ) -> None:
-    sizes = replace(samples.DEEPSEEK, lengths=(700,), tokens=1, heads=128, block_size=700)
-    arguments = call(sizes, count=count)
+    arguments = one_token(700, count)
     block = int(arguments["block_table"][0, 0])
     latents = arguments["kv_cache"][block, :, 0]
-    latents.copy_(torch.randn(latents.shape, generator=torch.Generator().manual_seed(0)))
+    fill(latents)
     UNEVEN[uneven](latents)
     arguments["sparse_indices"][:] = torch.arange(count)
     # Weights that differ, so that none of them is rounded to what others are.
@@ -221,11 +187,9 @@ def test_values_of_uneven_size_are_as_exact_as_others(
 
 def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) -> None:
     """Vectors of heads, not panels, decide whether the weights' rounding errors are multiplied."""
-    sizes = replace(samples.DEEPSEEK, lengths=(2048,), tokens=1, heads=128, block_size=2048)
-    arguments = call(sizes, count=2048)
-    generator = torch.Generator().manual_seed(0)
-    for name in ("query", "kv_cache"):
-        arguments[name].copy_(torch.randn(arguments[name].shape, generator=generator))
+    arguments = one_token(2048, 2048)
+    fill(arguments["query"], seed=1)
+    fill(arguments["kv_cache"])
     arguments["kr_cache"].zero_()
     heads = torch.arange(128)
     # Every other 16 heads attend to all keys alike: the last of one half, the first of the other.
@@ -241,19 +205,12 @@ def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) ->
         assert torch.equal(attention(**{**arguments, **part})[0], whole[:, :, half])
 
 
-def test_large_scores_neither_overflow_nor_vanish(attention: Op) -> None:
-    out, lse = check(attention, call(scale=40.0))
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("scale", [40.0, 1e8, -1e12, 1e30])
+def test_large_scores_choose_the_highest(attention: Op, scale: float, dtype: torch.dtype) -> None:
+    out, lse = check(attention, call(replace(SIZES, dtype=dtype), scale=scale))
     assert bool(out.isfinite().all())
     assert lse.max() > 1000
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("scale", [1e8, -1e12, 1e30])
-def test_scores_whose_rounding_is_large_choose_the_highest(
-    attention: Op, scale: float, dtype: torch.dtype
-) -> None:
-    out, _ = check(attention, call(replace(SIZES, dtype=dtype), scale=scale))
-    assert bool(out.isfinite().all())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 from custom_pypto_plugin import SampleInput
@@ -17,35 +20,39 @@ def decoded() -> reference.Decoded:
     return reference.decode(samples.fused_arguments(SIZES))
 
 
-def swapped(selection: Tensor, scores: Tensor, rank: int) -> Tensor:
-    """The first row's selection with its last position replaced by that of another rank."""
-    changed = selection.clone()
-    changed[0, 0, 0, -1] = int(scores.argsort(descending=True)[rank])
-    return changed
+def replace_last(selection: Tensor, scores: Tensor, rank: int) -> None:
+    """Replace the first row's last position by that of another rank."""
+    selection[0, 0, 0, -1] = int(scores.argsort(descending=True)[rank])
+
+
+def choose_twice(selection: Tensor, _: Tensor) -> None:
+    selection[0, 0, 0, 0] = selection[0, 0, 0, 1]
+
+
+def choose_too_few(selection: Tensor, _: Tensor) -> None:
+    selection[0, 0, 0, -1] = -1
 
 
 def test_accepts_another_choice_among_nearly_equal_scores(decoded: reference.Decoded) -> None:
-    selection = swapped(decoded.selection(), decoded.scores[0], TOP_K)
+    selection = decoded.selection()
+    replace_last(selection, decoded.scores[0], TOP_K)
     comparison.assert_selection(selection, decoded, comparison.SCORE_TOLERANCE[torch.bfloat16])
 
 
-def test_rejects_a_choice_of_a_worse_key(decoded: reference.Decoded) -> None:
-    selection = swapped(decoded.selection(), decoded.scores[0], 2400)
-    with pytest.raises(AssertionError, match="row 0: a dropped key scores"):
-        comparison.assert_selection(selection, decoded, 4e-3)
-
-
-def test_rejects_a_position_chosen_twice(decoded: reference.Decoded) -> None:
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (partial(replace_last, rank=2400), "a dropped key scores"),
+        (choose_twice, "a position was chosen twice"),
+        (choose_too_few, "2047 positions instead of 2048"),
+    ],
+)
+def test_rejects_a_selection(
+    decoded: reference.Decoded, change: Callable[[Tensor, Tensor], None], message: str
+) -> None:
     selection = decoded.selection()
-    selection[0, 0, 0, 0] = selection[0, 0, 0, 1]
-    with pytest.raises(AssertionError, match="row 0: a position was chosen twice"):
-        comparison.assert_selection(selection, decoded, 4e-3)
-
-
-def test_rejects_a_choice_of_too_few(decoded: reference.Decoded) -> None:
-    selection = decoded.selection()
-    selection[0, 0, 0, -1] = -1
-    with pytest.raises(AssertionError, match="row 0: 2047 positions instead of 2048"):
+    change(selection, decoded.scores[0])
+    with pytest.raises(AssertionError, match=f"row 0: {message}"):
         comparison.assert_selection(selection, decoded, 4e-3)
 
 

@@ -166,32 +166,28 @@ def distance(actual: Tensor, expected: Tensor) -> float:
     return ((actual - expected).norm() / expected.norm()).item()
 
 
-MODELS = pytest.mark.parametrize("model", ["deepseek_v32", "glm_moe_dsa"])
+LAYERS = [
+    *((model, rope, 1.0) for model in ("deepseek_v32", "glm_moe_dsa") for rope in ROPES),
+    # The mean square of the norms' inputs is 1e-4: an epsilon of 1e-5 is 4 % more than one of 1e-6.
+    ("deepseek_v32", "plain", 0.01),
+]
 
 
-@MODELS
-@pytest.mark.parametrize("rope", ROPES)
-def test_equals_a_layer_of_transformers(fused: Op, model: str, rope: str) -> None:
-    step = step_of(model, rope)
-    values, _ = decode(fused, step, converted(step))
+@pytest.mark.parametrize(("model", "rope", "down"), LAYERS)
+def test_equals_a_layer_of_transformers_and_continues_its_caches(
+    fused: Op, model: str, rope: str, down: float
+) -> None:
+    step = step_of(model, rope, down)
+    values, caches = decode(fused, step, converted(step))
     assert distance(values, step.values) <= 1e-5
     assert distance(step.attention.o_proj(values), step.out) <= 1e-5
-
-
-@MODELS
-def test_caches_of_transformers_are_taken_and_continued_as_they_are(fused: Op, model: str) -> None:
-    step = step_of(model, "yarn")
-    _, caches = decode(fused, step, converted(step))
     for rows, expected in zip(caches, step.after, strict=True):
         assert torch.equal(rows[:, :CACHED], expected[:, :CACHED])
         assert distance(rows[:, CACHED:], expected[:, CACHED:]) <= 1e-5
-
-
-def test_equals_a_layer_whose_norms_have_small_inputs(fused: Op) -> None:
-    # Their mean square is 1e-4, beside which an epsilon of 1e-5 is 4 % more than one of 1e-6.
-    step = step_of("deepseek_v32", "plain", down=0.01)
-    values, _ = decode(fused, step, converted(step))
-    assert distance(values, step.values) <= 1e-5
+    if model == "deepseek_v32":
+        options = {"heads": 8, "scale": step.attention.scaling, "index_rope": "half_split"}
+        for config in (step.attention.config, step.attention.config.to_dict()):
+            assert conversion_options(config) == pytest.approx(options)
 
 
 @pytest.mark.parametrize(
@@ -201,14 +197,6 @@ def test_every_option_matters(fused: Op, change: dict[str, Any]) -> None:
     step = step_of("deepseek_v32", "yarn")
     values, _ = decode(fused, step, converted(step, **change))
     assert distance(values, step.values) > 1e-5
-
-
-@pytest.mark.parametrize("rope", ROPES)
-def test_options_of_a_config_are_those_of_its_layer(rope: str) -> None:
-    attention = step_of("deepseek_v32", rope).attention
-    expected = {"heads": 8, "scale": attention.scaling, "index_rope": "half_split"}
-    assert conversion_options(attention.config) == pytest.approx(expected)
-    assert conversion_options(attention.config.to_dict()) == pytest.approx(expected)
 
 
 # Without transformers, from here on.
@@ -269,21 +257,14 @@ def test_shapes_are_the_ops(dtype: torch.dtype) -> None:
     assert all(weight.dtype == dtype and weight.is_contiguous() for weight in weights.values())
 
 
-def test_a_prefix_stands_before_every_name() -> None:
+@pytest.mark.parametrize("rope", ["half_split", "interleaved"])
+def test_neither_a_prefix_nor_the_default_device_changes_weights(rope: str) -> None:
     state = state_of(torch.float32)
     prefixed = {f"model.layers.0.self_attn.{name}": weight for name, weight in state.items()}
-    expected = asdict(convert(state))
-    for name, weight in asdict(convert(prefixed, prefix="model.layers.0.self_attn.")).items():
-        assert torch.equal(weight, expected[name])
-
-
-@pytest.mark.parametrize("rope", ["half_split", "interleaved"])
-def test_the_default_device_is_not_used(rope: str) -> None:
-    state = state_of(torch.float32)
     expected = asdict(convert(state, index_rope=rope))
     with torch.device("meta"):
-        weights = asdict(convert(state, index_rope=rope))
-    for name, weight in weights.items():
+        found = convert(prefixed, index_rope=rope, prefix="model.layers.0.self_attn.")
+    for name, weight in asdict(found).items():
         assert torch.equal(weight, expected[name])
 
 
@@ -424,3 +405,40 @@ def test_weights_that_do_not_fit_are_refused(case: str) -> None:
     change, options, text = REFUSED[case]
     with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{text}"):
         convert(change(state_of(BF16)), **options)
+
+
+CONFIG: dict[str, Any] = {
+    "model_type": "deepseek_v32",
+    "num_attention_heads": 128,
+    "qk_nope_head_dim": 128,
+    "qk_rope_head_dim": 64,
+}
+# As in a config.json of before transformers 5.
+YARN = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0}
+
+
+def test_the_indexers_rope_is_the_models() -> None:
+    assert conversion_options(CONFIG)["index_rope"] == "half_split"
+    glm = {**CONFIG, "model_type": "glm_moe_dsa"}
+    assert conversion_options(glm)["index_rope"] == "interleaved"
+
+
+@pytest.mark.parametrize(
+    "change", [{"mscale_all_dim": 0}, {"type": "default"}, {"factor": 1}], ids=str
+)
+def test_scale_is_plain_where_nothing_is_extended(change: dict[str, Any]) -> None:
+    config = {**CONFIG, "rope_scaling": {**YARN, **change}}
+    assert conversion_options(config)["scale"] == 192**-0.5
+
+
+@pytest.mark.parametrize(
+    ("config", "match"),
+    [
+        ({**CONFIG, "model_type": "llama"}, "model_type of 'deepseek_v32' or .*got 'llama'"),
+        ({"model_type": "deepseek_v32"}, "has no qk_nope_head_dim"),
+        ({**CONFIG, "rope_scaling": {**YARN, "factor": None}}, "but no factor"),
+    ],
+)
+def test_bad_configs_are_refused(config: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=f"^conversion_options: argument 'config' .*{match}"):
+        conversion_options(config)

@@ -6,7 +6,9 @@ tests/npu/test_graph_nodes.py holds the nodes against those that torchair itself
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +18,8 @@ from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_
 from custom_pypto_testing import Graph, GraphTensor
 
 SIZES = samples.DEEPSEEK_V32
+FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
+MLA_PARAMETERS = ("gamma_cq", "gamma_ckv", "sin", "cos")
 
 
 @pytest.fixture
@@ -63,12 +67,6 @@ def mla_arguments(sizes: samples.Sizes = SIZES) -> dict[str, Any]:
     return in_graph(samples.mla_arguments(sizes))
 
 
-def with_nz_weights(call: samples.Arguments) -> dict[str, Any]:
-    """The call with its weights [N / 16, K, 16]."""
-    formed = {name: to_nz(each) for name, each in call.items() if name in NZ_WEIGHTS}
-    return in_graph(call | formed)
-
-
 def test_an_error_in_making_a_node_is_not_taken_for_a_type_that_is_not_registered(
     converter: Any, graph: Graph
 ) -> None:
@@ -89,48 +87,38 @@ def test_mla_prolog_returns_what_its_schema_returns(converter: Any, graph: Graph
     ]
 
 
-def is_composed(converter: Any, graph: Graph, arguments: dict[str, Any]) -> bool:
-    """Whether npu_mla_prolog becomes its steps, and not the stock type."""
-    graph.nodes.clear()
-    converter.convert_mla_prolog(**arguments)
-    assert graph.nodes
-    return not graph.of_type("MlaPrologV3")
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"hidden": 1024},
-        {"query_rank": 1024},
-        {"heads": 3},
-        {"nope": 64},
-        {"latent": 256},
-        {"rope": 32},
-        {"block_size": 100},
-        {"dtype": torch.float16},
-    ],
-)
-def test_mla_prolog_of_other_sizes_does_not_fit_the_stock_type(
-    converter: Any, graph: Graph, changed: dict[str, Any]
-) -> None:
-    assert is_composed(converter, graph, mla_arguments(replace(SIZES, **changed)))
-
-
-@pytest.mark.parametrize("name", ["gamma_cq", "gamma_ckv", "sin", "cos"])
-def test_mla_prolog_with_fp32_parameters_does_not_fit_the_stock_type(
-    converter: Any, graph: Graph, name: str
-) -> None:
+def mla_with_fp32(name: str) -> dict[str, Any]:
     arguments = mla_arguments()
     arguments[name].set_meta(arguments[name].meta.float())
-    assert is_composed(converter, graph, arguments)
+    return arguments
 
 
-def test_mla_prolog_with_nz_weights_does_not_fit_the_stock_type(
-    converter: Any, graph: Graph
+def mla_with_nz_weights() -> dict[str, Any]:
+    """The call with its weights [N / 16, K, 16]."""
+    call = samples.mla_arguments(SIZES)
+    return in_graph(call | {name: to_nz(call[name]) for name in NZ_WEIGHTS if name in call})
+
+
+OTHER_SIZES: list[dict[str, Any]] = [
+    *({"hidden": 1024}, {"query_rank": 1024}, {"heads": 3}, {"nope": 64}, {"latent": 256}),
+    *({"rope": 32}, {"block_size": 100}, {"dtype": torch.float16}),
+]
+UNFIT: dict[str, Callable[[], dict[str, Any]]] = {
+    **{str(each): partial(mla_arguments, replace(SIZES, **each)) for each in OTHER_SIZES},
+    **{f"fp32 {name}": partial(mla_with_fp32, name) for name in MLA_PARAMETERS},
+    "nz": mla_with_nz_weights,
+    "declared nz": mla_arguments,
+}
+
+
+@pytest.mark.parametrize("what", UNFIT)
+def test_mla_prolog_that_does_not_fit_the_stock_type_becomes_its_steps(
+    converter: Any, graph: Graph, what: str
 ) -> None:
-    assert is_composed(converter, graph, with_nz_weights(samples.mla_arguments(SIZES)))
-    with declared_for_a_test():
-        assert is_composed(converter, graph, mla_arguments())
+    with declared_for_a_test(what == "declared nz"):
+        converter.convert_mla_prolog(**UNFIT[what]())
+    assert graph.nodes
+    assert not graph.of_type("MlaPrologV3")
 
 
 # Sizes that SparseFlashAttention does not take, and the argument of the fused op that has them.
@@ -142,40 +130,37 @@ LIMITS: list[tuple[dict[str, Any], str, str]] = [
     ({"rope": 32}, "kr_cache", "must have rows of size 64, got 32"),
     ({"block_size": 100}, "kv_cache", "multiple of 16 and at most 1024, got 100"),
 ]
-
-
-@pytest.mark.parametrize(("changed", "argument", "message"), LIMITS)
-def test_attention_of_other_sizes_is_refused(
-    converter: Any, graph: Graph, changed: dict[str, Any], argument: str, message: str
-) -> None:
-    arguments = in_graph(samples.attention_arguments(replace(SIZES, **changed)))
-    with pytest.raises(RuntimeError) as caught:
-        converter.convert_sparse_flash_attention(**arguments)
-    name = "query" if argument == "w_uk" else argument
-    assert str(caught.value).startswith(f"npu_sparse_flash_attention: argument '{name}' ")
-    assert message in str(caught.value)
-    assert "SparseFlashAttention" in str(caught.value)
-    assert not graph.nodes
+INDEXER_LIMITS: list[tuple[dict[str, Any], str, str]] = [
+    ({"index_heads": 65}, "w_idx_proj", "must have at most 64 columns"),
+    ({"index_heads": 80}, "w_idx_proj", "heads, got 80"),
+    ({"index_size": 64}, "index_k_cache", "must have rows of size 128, got 64"),
+]
 
 
 @pytest.mark.parametrize(
-    ("changed", "argument", "message"),
+    ("op", "changed", "argument", "message"),
     [
-        *LIMITS,
-        ({"index_heads": 65}, "w_idx_proj", "must have at most 64 columns"),
-        ({"index_heads": 80}, "w_idx_proj", "heads, got 80"),
-        ({"index_size": 64}, "index_k_cache", "must have rows of size 128, got 64"),
+        *((ATTENTION, *each) for each in LIMITS),
+        *((FUSED, *each) for each in (*LIMITS, *INDEXER_LIMITS)),
     ],
 )
-def test_fused_op_refuses_what_any_piece_does_not_take_before_it_makes_a_node(
-    converter: Any, graph: Graph, changed: dict[str, Any], argument: str, message: str
+def test_what_a_stock_type_does_not_take_is_refused_before_a_node_is_made(
+    converter: Any, graph: Graph, op: str, changed: dict[str, Any], argument: str, message: str
 ) -> None:
     graph.registered.remove("SparseAttentionPto")
+    convert, make = {
+        FUSED: (converter.convert_sparse_attention, samples.fused_arguments),
+        ATTENTION: (converter.convert_sparse_flash_attention, samples.attention_arguments),
+    }[op]
     with pytest.raises(RuntimeError) as caught:
-        converter.convert_sparse_attention(**fused_arguments(replace(SIZES, **changed)))
-    assert str(caught.value).startswith(f"npu_sparse_attention_pto: argument '{argument}' ")
+        convert(**in_graph(make(replace(SIZES, **changed))))
+    if op == ATTENTION and argument == "w_uk":
+        argument = "query"
+    assert str(caught.value).startswith(f"{op}: argument '{argument}' ")
     assert message in str(caught.value)
-    assert "aclnnSparseAttentionPto" in str(caught.value)
+    assert ("aclnnSparseAttentionPto" if op == FUSED else "SparseFlashAttention") in str(
+        caught.value
+    )
     assert not graph.nodes
 
 

@@ -51,23 +51,26 @@ def test_a_value_is_refused(op: str, name: str, index: Any, value: int, text: st
     assert_refused(op, {**arguments, name: given}, name, text, is_of_values=True)
 
 
-def test_fp32_weights_have_no_fractal_order() -> None:
+def fp32_in_fractal_order() -> samples.Arguments:
     arguments = samples.fused_arguments(replace(samples.FRACTAL_SIZES, dtype=torch.float32))
-    arguments["w_dq"] = to_nz(arguments["w_dq"].half()).float()
-    text = "is 3-D, which means fractal NZ order and is for 16-bit dtypes"
-    assert_refused(FUSED, arguments, "w_dq", text)
+    return arguments | {"w_dq": to_nz(arguments["w_dq"].half()).float()}
 
 
-@pytest.mark.parametrize(
-    ("changed", "name", "text"),
-    [
-        ({"rope": 7}, "sin", "must have an even, positive size in its last dimension"),
-        ({"rope": 18}, "sin", "must not be wider than the head size 16"),
-        ({"index_heads": 0}, "w_idx_proj", "must have at least one column (a head of the indexer)"),
-    ],
-)
-def test_sizes_that_agree_but_cannot_be(changed: dict[str, Any], name: str, text: str) -> None:
-    assert_refused(FUSED, samples.fused_arguments(replace(samples.SMALL, **changed)), name, text)
+def fused_of(**changed: int) -> samples.Arguments:
+    return samples.fused_arguments(replace(samples.SMALL, **changed))
+
+
+SIZE_ERRORS = [
+    (fp32_in_fractal_order(), "w_dq", "is 3-D, which means fractal NZ order and is for 16-bit"),
+    (fused_of(rope=7), "sin", "must have an even, positive size in its last dimension"),
+    (fused_of(rope=18), "sin", "must not be wider than the head size 16"),
+    (fused_of(index_heads=0), "w_idx_proj", "must have at least one column (a head of the indexer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "name", "text"), SIZE_ERRORS)
+def test_sizes_that_agree_but_cannot_be(arguments: samples.Arguments, name: str, text: str) -> None:
+    assert_refused(FUSED, arguments, name, text)
 
 
 def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:

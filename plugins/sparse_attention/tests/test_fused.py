@@ -9,7 +9,6 @@ import pytest
 import torch
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
-from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS
 from torch import Tensor
 
 Op = Callable[..., Tensor]
@@ -19,11 +18,6 @@ CACHES = ("kv_cache", "kr_cache", "index_k_cache")
 
 def cloned(arguments: Arguments) -> Arguments:
     return {name: each.clone() for name, each in arguments.items()}
-
-
-def changed(arguments: Arguments, change: Callable[[Tensor], Tensor], *names: str) -> Arguments:
-    """Clones of the arguments, some of them changed."""
-    return cloned(arguments) | {name: change(arguments[name]) for name in names}
 
 
 def check(fused: Op, arguments: Arguments) -> Tensor:
@@ -75,11 +69,6 @@ def test_equals_its_pieces_bit_for_bit(fused: Op, name: str) -> None:
         assert torch.equal(whole[cache], pieces[cache])
 
 
-def test_deepseek_proportions(fused: Op) -> None:
-    sizes = replace(samples.DEEPSEEK_V32, lengths=(300, 2100), tokens=2, hidden=448, query_rank=192)
-    check(fused, samples.fused_arguments(sizes))
-
-
 def test_rows_before_the_first_token_are_zero(fused: Op) -> None:
     sizes = replace(samples.SMALL, lengths=(0, 1, 2, 20), tokens=3)
     out = check(fused, samples.fused_arguments(sizes))
@@ -98,29 +87,6 @@ def test_ragged_lengths(fused: Op, dtype: torch.dtype, seed: int) -> None:
     lengths = torch.randint(0, 200, (5,), generator=generator).tolist()
     sizes = replace(samples.ODD, lengths=tuple(lengths), tokens=1 + seed, dtype=dtype)
     check(fused, samples.fused_arguments(sizes, seed=seed))
-
-
-def test_transposed_weights_give_the_bits_of_plain_ones(fused: Op) -> None:
-    plain = samples.fused_arguments(samples.ODD)
-    transposed = changed(plain, lambda weight: weight.t().contiguous().t(), *NZ_WEIGHTS)
-    assert torch.equal(fused(**plain), fused(**transposed))
-
-
-def test_caches_may_be_views_of_one_buffer(fused: Op) -> None:
-    sizes = samples.WIDE
-    dense = samples.fused_arguments(sizes)
-    blocks, block_size = dense["kv_cache"].shape[:2]
-    widths = [dense[cache].shape[-1] for cache in CACHES]
-    buffer = torch.full((blocks, block_size + 3, 1, sum(widths) + 5), 7.0, dtype=sizes.dtype)
-    parts = buffer[:, 1 : block_size + 1, :, 2 : 2 + sum(widths)].split(widths, -1)
-    views = dict(zip(CACHES, parts, strict=True))
-    for cache, view in views.items():
-        view.copy_(dense[cache])
-    assert torch.equal(fused(**dense | views), fused(**dense))
-    for cache, view in views.items():
-        assert torch.equal(view, dense[cache])
-        view.fill_(7.0)
-    assert bool((buffer == 7.0).all())
 
 
 def test_the_original_of_a_lazily_cloned_cache_is_left_alone(fused: Op) -> None:
@@ -144,12 +110,6 @@ def test_of_equal_slots_the_last_token_wins(fused: Op) -> None:
         assert torch.equal(shared[cache], alone[cache])
 
 
-def test_takes_fp32_angles_and_norm_parameters(fused: Op) -> None:
-    narrow = samples.fused_arguments(samples.SMALL)
-    parameters = ("gamma_cq", "gamma_ckv", "sin", "cos", "in_gamma_k", "in_beta_k")
-    check(fused, changed(narrow, Tensor.float, *parameters))
-
-
 def test_does_not_read_what_no_sequence_uses(fused: Op) -> None:
     arguments = samples.fused_arguments(samples.WIDE)
     clean = fused(**cloned(arguments))
@@ -160,15 +120,3 @@ def test_does_not_read_what_no_sequence_uses(fused: Op) -> None:
     for cache in CACHES:
         arguments[cache].view(-1, arguments[cache].shape[-1])[unused] = torch.nan
     assert torch.equal(fused(**arguments), clean)
-
-
-@pytest.mark.parametrize("shape", [(0, 1), (2, 0)])
-def test_nothing_to_decode(fused: Op, shape: tuple[int, int]) -> None:
-    batch, tokens = shape
-    sizes = replace(samples.SMALL, lengths=samples.SMALL.lengths[:batch] or (5,), tokens=1)
-    arguments = samples.fused_arguments(sizes)
-    for name in ("x", "sin", "cos", "cache_index"):
-        arguments[name] = arguments[name][:batch, :tokens]
-    for name in ("block_table", "act_seqs"):
-        arguments[name] = arguments[name][:batch]
-    assert fused(**arguments).shape == (*shape, sizes.heads, sizes.latent)

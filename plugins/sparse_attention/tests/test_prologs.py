@@ -24,6 +24,21 @@ CPU = Path(custom_pypto_blocks.__file__).parent / "include" / "custom_pypto_bloc
 BLOCKS = [cpp_constants(CPU, name) for name in ("kFewRows", "kMoreRows", "kManyRows")]
 """The three ways to cut a product into blocks: panels, steps, and rows up to which it is taken."""
 MOST_ROWS = [rows for _, _, rows in BLOCKS]
+TOKENS = [1, 5, 16, 17, *MOST_ROWS, *(rows + 1 for rows in MOST_ROWS), 4 * MOST_ROWS[-1] + 64]
+
+
+def of_tokens(sizes: samples.Sizes, tokens: int, **changes: int) -> samples.Sizes:
+    return replace(sizes, lengths=(max(450, tokens),), tokens=tokens, **changes)
+
+
+MLA_SIZES = [
+    *(of_tokens(samples.WIDE, tokens, heads=9) for tokens in TOKENS),
+    # A block of the weights has two rows, and the last one row more.
+    *(of_tokens(samples.SMALL, rows, hidden=2 * steps + 3) for _, steps, rows in BLOCKS),
+    # Thousands of additions for one number: the error must not grow with them.
+    replace(samples.SMALL, hidden=7168),
+]
+INDEXER_SIZES = [of_tokens(samples.WIDE, tokens) for tokens in (1, 5, 17, 200)]
 
 
 def check_mla(sizes: samples.Sizes, scale: float = 1.0) -> None:
@@ -46,22 +61,16 @@ def check(op: Op, function: Op, actual: samples.Arguments, scale: float) -> None
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    "tokens", [1, 5, 16, 17, *MOST_ROWS, *(rows + 1 for rows in MOST_ROWS), 4 * MOST_ROWS[-1] + 64]
+    ("check_op", "sizes"),
+    [
+        *((check_mla, each) for each in MLA_SIZES),
+        *((check_indexer, each) for each in INDEXER_SIZES),
+    ],
 )
-def test_mla_prolog_of_few_and_many_tokens(tokens: int, dtype: torch.dtype) -> None:
-    lengths = (max(450, tokens),)
-    sizes = replace(samples.WIDE, lengths=lengths, tokens=tokens, heads=9, dtype=dtype)
-    check_mla(sizes)
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("steps", "tokens"), [(steps, rows) for _, steps, rows in BLOCKS])
-def test_weights_with_more_rows_than_a_block_has_steps(
-    steps: int, tokens: int, dtype: torch.dtype
+def test_few_and_many_tokens_and_rows_of_weights(
+    check_op: Callable[[samples.Sizes], None], sizes: samples.Sizes, dtype: torch.dtype
 ) -> None:
-    """A block has two rows, and the last one row more."""
-    sizes = replace(samples.SMALL, lengths=(tokens,), tokens=tokens, dtype=dtype)
-    check_mla(replace(sizes, hidden=2 * steps + 3))
+    check_op(replace(sizes, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -79,13 +88,6 @@ def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype: torch.dtype) ->
             assert torch.equal(left[:, token], right[:, token])
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("tokens", [1, 5, 17, 200])
-def test_indexer_prolog_of_few_and_many_tokens(tokens: int, dtype: torch.dtype) -> None:
-    sizes = replace(samples.WIDE, lengths=(450,), tokens=tokens, dtype=dtype)
-    check_indexer(sizes)
-
-
 @pytest.mark.parametrize("tokens", [30, 900])
 def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
     sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
@@ -99,24 +101,8 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
             assert torch.equal(left[:, one], right)
 
 
-def test_weights_of_the_hidden_size_of_a_model() -> None:
-    """Thousands of additions for one number: the error must not grow with them."""
-    check_mla(replace(samples.SMALL, hidden=7168, dtype=torch.float32))
-
-
 def test_epsilons_of_the_norms() -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
     check_mla(sizes, RMS_EPSILON**0.5)
     check_indexer(sizes, LAYER_NORM_EPSILON**0.5)
-
-
-def test_only_the_given_slots_are_written() -> None:
-    arguments = samples.mla_arguments(samples.WIDE)
-    before = {name: arguments[name].clone() for name in ("kv_cache", "kr_cache")}
-    mla_prolog(**arguments)
-    written = torch.zeros(arguments["kv_cache"].shape[:2].numel(), dtype=torch.bool)
-    written[arguments["cache_index"].flatten().long()] = True
-    for name, old in before.items():
-        rows = (arguments[name] != old).any(-1).flatten()
-        assert torch.equal(rows, written)

@@ -237,33 +237,3 @@ def check(op: Op, given: Arguments, expected: Namespace) -> None:
 def test_published_size(fused: Op, page: dict[str, Any], weights: Arguments, size: str) -> None:
     given = weights | inputs(*SIZES[size])
     check(fused, given, prologs(page, given))
-
-
-@pytest.fixture(scope="module")
-def some(page: dict[str, Any], weights: Arguments) -> tuple[Arguments, Namespace]:
-    given = weights | inputs([768, 4097], 1)
-    return given, prologs(page, given)
-
-
-@pytest.mark.parametrize(
-    ("name", "part", "message"),
-    [
-        ("w_uq_qr", slice(ROPE), "output"),
-        ("w_uk", slice(3), "output"),
-        ("w_dkv_kr", slice(HIDDEN // 2), "kv_cache"),
-        ("gamma_cq", slice(None), "output"),
-        ("gamma_ckv", slice(8), "kv_cache"),
-        ("w_idx_qb", slice(QUERY_RANK // 4), "not of the best"),
-        ("w_idx_k", slice(HIDDEN // 4), "index_k_cache"),
-        ("w_idx_proj", slice(HIDDEN // 4), "not of the best"),
-        ("in_gamma_k", slice(8), "index_k_cache"),
-    ],
-)
-def test_a_part_of_a_weight_that_is_scaled_is_found(
-    fused: Op, some: tuple[Arguments, Namespace], name: str, part: slice, message: str
-) -> None:
-    given, expected = some
-    scaled = given[name].clone()
-    scaled[part] *= 1.25
-    with pytest.raises(AssertionError, match=message):
-        check(fused, given | {name: scaled}, expected)

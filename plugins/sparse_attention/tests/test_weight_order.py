@@ -67,23 +67,14 @@ def same(left: list[Tensor], right: list[Tensor]) -> bool:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("op", OPS)
-def test_declared_weights_give_the_bits_of_plain_ones(op: str, dtype: torch.dtype) -> None:
+def test_2d_weights_hold_nz_bytes_where_that_is_declared(op: str, dtype: torch.dtype) -> None:
+    """3-D weights hold them in any case."""
     expected = results(op, arguments(op, Tensor.clone, dtype))
+    assert not same(results(op, arguments(op, nz_bytes, dtype)), expected)
+    assert same(results(op, arguments(op, to_nz, dtype)), expected)
     with declared_for_a_test():
         assert same(results(op, arguments(op, nz_bytes, dtype)), expected)
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_weights_are_plain_where_nothing_is_declared(op: str) -> None:
-    expected = results(op, arguments(op, Tensor.clone))
-    assert not same(results(op, arguments(op, nz_bytes)), expected)
-
-
-@pytest.mark.parametrize("op", OPS)
-def test_a_declaration_does_not_concern_3d_weights(op: str) -> None:
-    expected = results(op, arguments(op, to_nz))
-    with declared_for_a_test():
-        assert same(results(op, arguments(op, to_nz)), expected)
+        assert same(results(op, arguments(op, to_nz, dtype)), expected)
 
 
 @pytest.mark.parametrize("declared", [-5, 2, 1.0, "nz", torch.tensor(True)], ids=repr)
