@@ -40,7 +40,6 @@ ADD = PluginRecord(
     library_sha256="5a" * 32,
     opp=None,
     load_time=0.25,
-    leftovers=(),
 )
 
 BROKEN = PluginRecord(
@@ -55,7 +54,6 @@ BROKEN = PluginRecord(
     library_sha256="",
     opp=None,
     load_time=0.0,
-    leftovers=(),
 )
 
 ADD_KERNEL = NpuKernelRecord(

@@ -162,14 +162,6 @@ def test_a_torch_that_cannot_cover_kernels_is_one_warning(site: Site, tmp_path: 
     assert result == 2
 
 
-def test_a_call_that_ends_the_process_is_logged(site: Site, tmp_path: Path) -> None:
-    install(site)
-    file = tmp_path / "calls.log"
-    done = site.start(CORE, "ops.scale(torch.ones(2), 0.0)", CUSTOM_PYPTO_LOG=str(file))
-    assert done.returncode != 0
-    assert calls_in(file.read_text(encoding="utf-8")) == ["scale(x=float32[2], factor=0.0)"]
-
-
 def test_calls_are_logged_to_standard_error(site: Site) -> None:
     install(site)
     done = site.start(CORE, "ops.scale(torch.ones(2))", CUSTOM_PYPTO_LOG="1")

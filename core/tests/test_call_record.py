@@ -61,14 +61,6 @@ def test_equal_calls_are_kept_once(site: Site, tmp_path: Path) -> None:
     assert len(recorded(site, tmp_path / "calls", code)) == 2
 
 
-def test_a_call_that_ends_the_process_is_kept(site: Site, tmp_path: Path) -> None:
-    install(site)
-    file = tmp_path / "calls"
-    done = site.start(CORE, "ops.scale(torch.ones(2), 0.0)", CUSTOM_PYPTO_RECORD=str(file))
-    assert done.returncode != 0
-    assert calls_in(file)[0]["args"][1] == 0.0
-
-
 def test_tensors_are_kept_in_a_folder(site: Site, tmp_path: Path) -> None:
     install(site)
     code = "for value in (4., 5.): ops.scale(torch.full((9, 2), value)[:, 0])"
@@ -95,8 +87,11 @@ def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
     with FakeTensorMode():
         ops.scale(torch.ones(2))
     ops.scale(torch.ones(3, device="meta"))
-    try: ops.scale()
-    except (RuntimeError, TypeError): pass
+    without_memory = torch.ones(2)
+    without_memory.untyped_storage().resize_(0)
+    for arguments in (), (without_memory,):
+        try: ops.scale(*arguments)
+        except (RuntimeError, TypeError): pass
     ops.scale(torch.ones(4))
     """
     [call] = recorded(site, tmp_path, code)
@@ -120,12 +115,15 @@ def test_modes_of_the_user_see_nothing_of_it(site: Site, tmp_path: Path) -> None
     assert len(recorded(site, tmp_path, code)) == 1
 
 
-def test_calls_are_logged_and_kept(site: Site, tmp_path: Path) -> None:
+def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: Path) -> None:
     install(site)
     paths = {"CUSTOM_PYPTO_LOG": tmp_path / "log", "CUSTOM_PYPTO_RECORD": tmp_path / "calls"}
     variables = {name: str(path) for name, path in paths.items()}
-    site.run(CORE, "ops.scale(torch.ones(2))", "give(0)", **variables)
-    assert [len(path.read_text().splitlines()) for path in paths.values()] == [1, 1]
+    done = site.start(CORE, "ops.scale(torch.ones(2), 0.0)", **variables)
+    assert done.returncode != 0
+    [logged], [kept] = (path.read_text("utf-8").splitlines() for path in paths.values())
+    assert logged.endswith("scale(x=float32[2], factor=0.0)")
+    assert json.loads(kept)["args"][1] == 0.0
 
 
 @pytest.mark.parametrize(("limit", "kept"), [("MOST_CALLS", 1), ("MOST_BYTES", 0)])
@@ -144,17 +142,6 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
     *calls, last = calls_in(target / "calls.jsonl" if target.is_dir() else target)
     assert len(calls) == kept
     assert last["ended"] in text
-
-
-def test_tensors_without_their_memory_are_not_kept(site: Site, tmp_path: Path) -> None:
-    install(site)
-    code = """
-    x = torch.ones(2)
-    x.untyped_storage().resize_(0)
-    try: ops.scale(x)
-    except RuntimeError: pass
-    """
-    assert recorded(site, tmp_path, code) == []
 
 
 def test_tensors_above_the_limit_are_not_copied(site: Site, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -118,47 +117,29 @@ def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
     for name in missing or ():
         (leftover / name).unlink()
     metadata = install(folder)
-    assert only() == InstalledPlugin(*FIRST, folder / "acme_first", metadata, (leftover,))
+    assert only() == InstalledPlugin(*FIRST, folder / "acme_first", metadata)
 
 
 @pytest.mark.usefixtures("_listing")
-def test_the_newer_metadata_is_the_leftover_where_the_files_are_older(folder: Path) -> None:
-    leftover = install(folder, package=False, version="1.1")
+def test_the_older_metadata_counts_where_the_files_are_older(folder: Path) -> None:
+    install(folder, package=False, version="1.1")
     install(folder)
-    assert (only().version, only().leftovers) == ("1.0", (leftover,))
+    assert only().version == "1.0"
 
 
 def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
-    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    folders: tuple[Path, Path],
 ) -> None:
-    leftover = install(folders[0], package=False, version="0.9")
+    install(folders[0], package=False, version="0.9")
     install(folders[1])
-    # A folder that is on the path twice counts once.
-    monkeypatch.setattr(sys, "path", [*sys.path, str(folders[0])])
     assert (only().folder, only().version) == (folders[1] / "acme_first", "1.0")
-    assert only().leftovers == (leftover,)
 
 
-def test_a_whole_plugin_in_a_later_folder_is_not_left_over(folders: tuple[Path, Path]) -> None:
+def test_of_one_distribution_on_two_paths_the_first_counts(folders: tuple[Path, Path]) -> None:
     install(folders[0])
     install(folders[1], version="0.9")
     assert (only().folder, only().version) == (folders[0] / "acme_first", "1.0")
-    assert (only().reason, only().leftovers) == ("", ())
-
-
-def test_an_editable_installation_is_not_left_over(folder: Path) -> None:
-    editable = install(folder, package=False, version="0.9")
-    (editable / "direct_url.json").write_text(json.dumps({"dir_info": {"editable": True}}))
-    install(folder)
-    assert (only().version, only().leftovers) == ("1.0", ())
-
-
-@pytest.mark.usefixtures("_listing")
-def test_where_no_metadata_fits_the_files_nothing_is_left_over(folder: Path) -> None:
-    install(folder)
-    install(folder, package=False, version="0.9")
-    make_manifest(version="0.5").write(folder / "acme_first" / FILE_NAME)
-    assert (only().reason, only().leftovers) == ("", ())
+    assert only().reason == ""
 
 
 def test_what_an_interrupted_pip_left_is_no_plugin(folder: Path) -> None:
@@ -275,12 +256,11 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
-@pytest.mark.parametrize("file", ["METADATA", "direct_url.json", "entry_points.txt"])
+@pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
 def test_metadata_that_never_ends_is_not_read(
     folder: Path, make: Callable[[Path], None], file: str
 ) -> None:
     install(folder)
-    # Of another version, so that whether it is editable matters.
     spoilt = install(folder, package=False, version="0.9") / file
     spoilt.unlink(missing_ok=True)
     make(spoilt)
@@ -288,7 +268,6 @@ def test_metadata_that_never_ends_is_not_read(
     (folder / "other-1.0.dist-info").mkdir()
     make(folder / "other-1.0.dist-info" / file)
     assert (only().version, only().reason) == ("1.0", "")
-    assert only().leftovers == (spoilt.parent,)
 
 
 @pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)

@@ -62,14 +62,14 @@ def test_an_op_may_be_written_as_torch_writes_it(cli: CommandLine, name: str) ->
     assert [op["name"] for op in plugin["ops"]] == ["add_custom_backward"]
 
 
-def test_a_distribution_may_be_named(cli: CommandLine) -> None:
-    assert "plugin        broken\n" in cli.run("info", "custom-pypto-broken")
-
-
-def test_a_plugin_that_is_not_loaded_shows_why(cli: CommandLine) -> None:
-    assert (
-        "status        rejected\n              its library is missing; reinstall it\n"
-    ) in cli.run("info", "broken")
+def test_a_distribution_may_be_named_and_a_plugin_that_is_not_loaded_shows_why(
+    cli: CommandLine,
+) -> None:
+    shown = cli.run("info", "custom-pypto-broken")
+    assert shown == cli.run("info", "broken")
+    assert "plugin        broken\n" in shown
+    reason = "its library is missing; reinstall it"
+    assert f"status        rejected\n              {reason}\n" in shown
 
 
 def test_an_instruction_set_that_is_lacking_is_reported(cli: CommandLine) -> None:

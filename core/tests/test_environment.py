@@ -8,67 +8,60 @@ from custom_pypto_discovery import environment
 PLUGINS = ("add_custom", "lightning_indexer", "sparse_attention")
 
 
-def test_without_variables_nothing_is_blocked() -> None:
-    settings = environment.read({})
-    assert [settings.reason_to_block(name) for name in PLUGINS] == [None, None, None]
+EMPTY = "CUSTOM_PYPTO_PLUGINS is set and empty, which loads no plugin; unset it to load all"
+# Values of the allow list and of the block list, and why each of PLUGINS is blocked.
+LISTS: dict[str, tuple[str | None, str | None, list[str | None]]] = {
+    "none": (None, None, [None] * 3),
+    "allow": (
+        " add_custom , sparse_attention,",
+        None,
+        [
+            None,
+            (
+                "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to"
+                " load all"
+            ),
+            None,
+        ],
+    ),
+    **{f"allow {value!r}": (value, None, [EMPTY] * 3) for value in ("", " ", ",")},
+    "both": (
+        ",".join(PLUGINS),
+        "add_custom",
+        ["CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it", None, None],
+    ),
+}
 
 
-def test_without_variables_there_is_nothing_to_warn_of() -> None:
-    assert environment.read({}).warnings(PLUGINS) == ()
-
-
-def test_allow_list_blocks_what_it_does_not_name() -> None:
-    settings = environment.read({"CUSTOM_PYPTO_PLUGINS": " add_custom , sparse_attention,"})
-    assert settings.reason_to_block("add_custom") is None
-    assert settings.reason_to_block("sparse_attention") is None
-    assert settings.reason_to_block("lightning_indexer") == (
-        "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to load all"
-    )
-
-
-@pytest.mark.parametrize("value", ["", " ", ","])
-def test_empty_allow_list_blocks_every_plugin(value: str) -> None:
-    settings = environment.read({"CUSTOM_PYPTO_PLUGINS": value})
-    assert settings.reason_to_block("add_custom") == (
-        "CUSTOM_PYPTO_PLUGINS is set and empty, which loads no plugin; unset it to load all"
-    )
-
-
-def test_block_list_is_stronger_than_allow_list() -> None:
-    settings = environment.read(
-        {"CUSTOM_PYPTO_PLUGINS": "add_custom", "CUSTOM_PYPTO_DISABLE": "add_custom"}
-    )
-    assert settings.reason_to_block("add_custom") == (
-        "CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it"
-    )
-
-
-def test_block_list_blocks_nothing_else() -> None:
-    settings = environment.read({"CUSTOM_PYPTO_DISABLE": "add_custom"})
-    assert settings.reason_to_block("lightning_indexer") is None
+@pytest.mark.parametrize(("allow", "block", "reasons"), LISTS.values(), ids=LISTS)
+def test_lists_block_plugins(
+    allow: str | None, block: str | None, reasons: list[str | None]
+) -> None:
+    given = {"CUSTOM_PYPTO_PLUGINS": allow, "CUSTOM_PYPTO_DISABLE": block}
+    settings = environment.read({name: value for name, value in given.items() if value is not None})
+    assert [settings.reason_to_block(name) for name in PLUGINS] == reasons
+    assert settings.warnings(PLUGINS) == ()
 
 
 @pytest.mark.parametrize("variable", ["CUSTOM_PYPTO_PLUGINS", "CUSTOM_PYPTO_DISABLE"])
-def test_unknown_name_gives_one_warning_with_a_suggestion(variable: str) -> None:
-    (warning,) = environment.read({variable: "add_costum,add_custom"}).warnings(PLUGINS)
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [
+        ("add_costum", "add_custom"),
+        ("custom-pypto-add-custom", "add_custom"),
+        ("add-custom", "add_custom"),
+        ("custom_pypto_add_custom", "add_custom"),
+        ("add_custom lightning_indexer", "add_custom,lightning_indexer"),
+    ],
+)
+def test_unknown_name_gives_one_warning_with_a_suggestion(
+    variable: str, slip: str, meant: str
+) -> None:
+    (warning,) = environment.read({variable: f"{slip},add_custom"}).warnings(PLUGINS)
     assert warning == (
-        f"{variable} names no installed plugin: 'add_costum' (did you mean 'add_custom'?);"
+        f"{variable} names no installed plugin: {slip!r} (did you mean {meant!r}?);"
         " installed plugins: add_custom, lightning_indexer, sparse_attention"
     )
-
-
-@pytest.mark.parametrize(
-    "slip", ["custom-pypto-add-custom", "add-custom", "custom_pypto_add_custom"]
-)
-def test_name_of_the_distribution_gives_that_of_the_plugin_as_suggestion(slip: str) -> None:
-    (warning,) = environment.read({"CUSTOM_PYPTO_PLUGINS": slip}).warnings(PLUGINS)
-    assert "did you mean 'add_custom'?" in warning
-
-
-def test_names_that_no_comma_separates_give_them_with_one_as_suggestion() -> None:
-    slip = "add_custom lightning_indexer"
-    (warning,) = environment.read({"CUSTOM_PYPTO_PLUGINS": slip}).warnings(PLUGINS)
-    assert f"{slip!r} (did you mean 'add_custom,lightning_indexer'?)" in warning
 
 
 def test_unknown_name_is_reported_when_nothing_is_installed() -> None:

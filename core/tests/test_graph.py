@@ -64,35 +64,23 @@ def in_torch_npu(site: Site) -> Site:
     return site
 
 
-IMPORTS_OF_TORCHAIR = {
-    "after core": "import custom_pypto.core",
-    "before core": "import torchair, custom_pypto.core",
-    "twice": """
-        import custom_pypto.core as core, torchair, importlib
-        core.plugins()
-        importlib.import_module("torchair")
-    """,
-}
-IMPORTS_OF_TORCH_NPU = {
-    "through the stand-in": "import custom_pypto.core, torch_npu.dynamo",
-    "before core, by the short name": "import torch_npu.dynamo, torchair, custom_pypto.core",
-    "before core, by the long name": (
-        "import torch_npu.dynamo, torch_npu.dynamo.torchair, custom_pypto.core"
-    ),
-    "after core, by the long name": "import custom_pypto.core, torch_npu.dynamo.torchair",
-}
+# Where torchair is, and the order of imports.
+IMPORTS = [
+    ("standalone", "import custom_pypto.core"),
+    ("standalone", "import torchair, custom_pypto.core"),
+    ("standalone", "import custom_pypto.core as core, torchair; core.plugins(); import torchair"),
+    ("in_torch_npu", "import custom_pypto.core, torch_npu.dynamo"),
+    ("in_torch_npu", "import torch_npu.dynamo, torchair, custom_pypto.core"),
+    ("in_torch_npu", "import torch_npu.dynamo, torch_npu.dynamo.torchair, custom_pypto.core"),
+    ("in_torch_npu", "import custom_pypto.core, torch_npu.dynamo.torchair"),
+]
 
 
-@pytest.mark.parametrize("imports", IMPORTS_OF_TORCHAIR.values(), ids=IMPORTS_OF_TORCHAIR)
-def test_converters_are_registered_once_with_torchair(standalone: Site, imports: str) -> None:
-    assert standalone.run(imports, REGISTERED) == BOTH
-
-
-@pytest.mark.parametrize("imports", IMPORTS_OF_TORCH_NPU.values(), ids=IMPORTS_OF_TORCH_NPU)
-def test_converters_are_registered_with_the_torchair_of_torch_npu(
-    in_torch_npu: Site, imports: str
+@pytest.mark.parametrize(("place", "imports"), IMPORTS)
+def test_converters_are_registered_once(
+    request: pytest.FixtureRequest, place: str, imports: str
 ) -> None:
-    assert in_torch_npu.run(imports, REGISTERED) == BOTH
+    assert request.getfixturevalue(place).run(imports, REGISTERED) == BOTH
 
 
 def test_converters_are_registered_when_torchair_imports_core(standalone: Site) -> None:
@@ -103,20 +91,16 @@ def test_converters_are_registered_when_torchair_imports_core(standalone: Site) 
     assert standalone.run(code, REGISTERED) == BOTH
 
 
-def test_core_does_not_import_torchair(standalone: Site) -> None:
-    assert not standalone.load("""
-        import sys
-        core.plugins()
-        "torchair" in sys.modules
-        """)
-
-
-def test_stand_in_of_torch_npu_is_not_touched(in_torch_npu: Site) -> None:
-    assert not in_torch_npu.load("""
-        import sys, torch_npu.dynamo
-        core.plugins()
-        "torch_npu.dynamo.torchair" in sys.modules
-        """)
+@pytest.mark.parametrize(
+    ("place", "module"),
+    [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")],
+)
+def test_core_does_not_import_torchair(
+    request: pytest.FixtureRequest, place: str, module: str
+) -> None:
+    imports = "sys" if place == "standalone" else "sys, torch_npu.dynamo"
+    code = f"import {imports}\ncore.plugins()\n{module!r} in sys.modules"
+    assert not request.getfixturevalue(place).load(code)
 
 
 def test_plugins_register_in_loading_order(site: Site) -> None:
@@ -213,9 +197,8 @@ def test_import_of_torchair_succeeds_even_when_warnings_are_errors(site: Site) -
     assert site.run(code, REGISTERED) == []
 
 
-def test_plugin_that_failed_has_no_converters(site: Site) -> None:
-    write(site, "torchair", TORCHAIR)
+def test_plugin_that_failed_has_no_converters(standalone: Site) -> None:
     bad = PLUGIN + "\n@hookimpl\ndef custom_pypto_fakes(): return {'nothing': print}\n"
-    site.install("acme", bad, ops=OPS)
+    (standalone.folder / "custom_pypto_acme" / "__init__.py").write_text(bad)
     code = "import warnings; warnings.simplefilter('ignore'); import custom_pypto.core"
-    assert site.run(code, REGISTERED) == []
+    assert standalone.run(code, REGISTERED) == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 from custom_pypto_discovery.environment import DISABLE
 from loading import FAKES
@@ -52,11 +54,6 @@ def test_unknown_op_gives_similar_ones_and_says_how_ops_are_installed(site: Site
     )
 
 
-def test_unknown_op_without_similar_ones(site: Site) -> None:
-    text = message(site, "anything")
-    assert "no installed plugin provides it; each op is a wheel of its own" in text
-
-
 def test_op_that_may_be_of_a_plugin_without_a_manifest_gives_its_reason(site: Site) -> None:
     site.install("broken").manifest.unlink()
     text = message(site, "broken")
@@ -87,22 +84,6 @@ def test_op_that_no_plugin_provides_has_no_help(site: Site) -> None:
     assert given == ""
 
 
-def test_hasattr_and_getattr_with_default_work(site: Site) -> None:
-    site.install("first")
-    assert site.load(
-        '[hasattr(ops, "first"), hasattr(ops, "other"), getattr(ops, "other", "default")]'
-    ) == [True, False, "default"]
-
-
-def test_dunder_names_are_refused_without_asking_torch_or_plugins(site: Site) -> None:
-    assert site.load("""
-        from unittest import mock
-        with mock.patch("torch._C._jit_get_operation") as lookup:
-            found = hasattr(ops, "__wrapped__")
-        [found, lookup.call_count]
-        """) == [False, 0]
-
-
 def test_namespace_that_somebody_holds_already_explains_too(site: Site) -> None:
     given = site.run(
         """
@@ -116,30 +97,31 @@ def test_namespace_that_somebody_holds_already_explains_too(site: Site) -> None:
     assert given == ["torch.ops.custom_pypto has no op 'nothing': no ins", True]
 
 
-def test_dir_lists_every_loaded_op(site: Site) -> None:
+FOREIGN = """
+library = torch.library.Library("other", "DEF")
+library.define("one(Tensor x) -> Tensor")
+"""
+# What is done with the namespace, and what comes of it. Its ops are `one` and `two.overload`.
+USES = {
+    "[hasattr(ops, 'one'), hasattr(ops, 'other'), getattr(ops, 'other', 7)]": [True, False, 7],
+    "[name for name in dir(ops) if not name.startswith('_')]": ["name", "one", "two"],
+    # Iteration gives the ops that were used, as in torch.
+    "ops.two; list(ops)": ["two"],
+    "ops.one is ops.one": True,
+    "[ops.one.__module__, torch.ops.other.one.__module__]": [
+        "torch._ops.custom_pypto",
+        "torch._ops.other",
+    ],
+    # Nobody is asked for dunder names.
+    "torch._C._jit_get_operation = None; hasattr(ops, '__wrapped__')": False,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_namespace_is_used_as_torch_s(site: Site, use: str) -> None:
     site.install("first", ops=["one", "two.overload"])
     site.install("broken", "raise ValueError")
-    given = site.load("[name for name in dir(ops) if not name.startswith('_')]", quiet=True)
-    assert given == ["name", "one", "two"]
-
-
-def test_iteration_gives_the_ops_that_were_used_as_in_torch(site: Site) -> None:
-    site.install("first", ops=["one", "two"])
-    assert site.load("ops.two; list(ops)") == ["two"]
-
-
-def test_op_is_looked_up_once(site: Site) -> None:
-    site.install("first")
-    assert site.load("ops.first is ops.first")
-
-
-def test_op_has_the_module_that_torch_gives_it(site: Site) -> None:
-    site.install("first")
-    assert site.load("""
-        library = torch.library.Library("other", "DEF")
-        library.define("first(Tensor x) -> Tensor")
-        [ops.first.__module__, torch.ops.other.first.__module__]
-        """) == ["torch._ops.custom_pypto", "torch._ops.other"]
+    assert site.load(FOREIGN + use.replace("; ", "\n"), quiet=True) == USES[use]
 
 
 def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> None:
@@ -163,19 +145,41 @@ def test_pickle_and_copy_do_with_ops_what_they_do_without_core(site: Site) -> No
     assert ours == others
 
 
-def test_copy_of_a_graph_with_an_op_works(site: Site) -> None:
-    site.install("first", FAKES)
-    assert site.load("""
-        import copy, io
-        class Model(torch.nn.Module):
-            def forward(self, x): return ops.first(x)
+# A module that calls the op, the ways in which torch keeps it, and what a call then gives.
+MODULE = """
+import copy, io
+class Model(torch.nn.Module):
+    def forward(self, x): return ops.first(x)
+def saved(save, load, *what, **options):
+    file = io.BytesIO()
+    save(*what, file)
+    file.seek(0)
+    return load(file, **options)
+"""
+KEPT = {
+    "copied": "copy.deepcopy(torch.fx.symbolic_trace(Model()))(torch.ones(1)).tolist()",
+    "traced": """
         traced = torch.fx.symbolic_trace(Model())
-        saved = io.BytesIO()
-        torch.save(traced, saved)
-        saved.seek(0)
-        loaded = torch.load(saved, weights_only=False)
-        [copy.deepcopy(traced)(torch.ones(1)).item(), loaded(torch.ones(1)).item()]
-        """) == [1, 1]
+        saved(torch.save, torch.load, traced, weights_only=False)(torch.ones(1)).tolist()
+        """,
+    "exported": """
+        size = torch.export.Dim("size", min=2, max=64)
+        program = torch.export.export(Model(), (torch.ones(3),), dynamic_shapes=({0: size},))
+        saved(torch.export.save, torch.export.load, program).module()(torch.ones(5)).tolist()
+        """,
+    "scripted": "import scripted\ntorch.jit.script(scripted.call)(torch.ones(1)).tolist()",
+}
+
+
+@pytest.mark.parametrize("how", KEPT)
+def test_code_that_calls_the_op_can_be_kept(site: Site, how: str) -> None:
+    site.install("first", FAKES)
+    (site.folder / "scripted.py").write_text(
+        "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
+        encoding="utf-8",
+    )
+    given = site.load(MODULE + textwrap.dedent(KEPT[how]), quiet=True)
+    assert given == [1] * (5 if how == "exported" else 1)
 
 
 @pytest.mark.parametrize(
@@ -206,40 +210,6 @@ def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> Non
         quiet=True,
     )
     assert given == 3
-
-
-def test_exported_program_calls_the_op_and_can_be_saved(site: Site) -> None:
-    site.install("first", FAKES)
-    assert site.load(
-        """
-        import io
-        class Model(torch.nn.Module):
-            def forward(self, x): return ops.first(x)
-        size = torch.export.Dim("size", min=2, max=64)
-        program = torch.export.export(Model(), (torch.ones(3),), dynamic_shapes=({0: size},))
-        saved = io.BytesIO()
-        torch.export.save(program, saved)
-        saved.seek(0)
-        torch.export.load(saved).module()(torch.ones(5)).tolist()
-        """,
-        quiet=True,
-    ) == [1, 1, 1, 1, 1]
-
-
-def test_scripted_function_calls_the_op(site: Site) -> None:
-    site.install("first")
-    (site.folder / "scripted.py").write_text(
-        "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
-        encoding="utf-8",
-    )
-    given = site.load(
-        """
-        import scripted
-        torch.jit.script(scripted.call)(torch.ones(1)).item()
-        """,
-        quiet=True,
-    )
-    assert given == 1
 
 
 LOOKS_UP_ITSELF = "import torch; EARLY = torch.ops.custom_pypto.first"

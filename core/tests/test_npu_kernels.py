@@ -352,46 +352,40 @@ for record in before:
     assert sorted(line.split()[0] for line in lines[3:]) == ["aclnnFirst", "aclnnKinds"]
 
 
-def test_missing_torch_npu_is_reported_when_an_op_launches(machine: Machine) -> None:
-    custom = machine.opp("custom", "first")
-    text = machine.run("print(failure(ops.headers_npu_first))", ASCEND_CUSTOM_OPP_PATH=str(custom))
-    assert "torch_npu is not loaded" in text
-    assert "pip install torch_npu" in text
-
-
-def test_old_torch_npu_is_reported_with_what_it_lacks(machine: Machine) -> None:
+def test_missing_and_old_torch_npu_are_reported_when_an_op_launches(machine: Machine) -> None:
     custom = machine.opp("custom", "first")
     old = str(machine.libraries["old/libtorch_npu"])
-    text = machine.run(
-        f"ctypes.CDLL({old!r})\nprint(failure(ops.headers_npu_first))",
-        ASCEND_CUSTOM_OPP_PATH=str(custom),
-    )
-    assert f"the installed torch_npu ({old}) has no ConvertType(at::Tensor)" in text
-    assert "install torch_npu 2.10 or newer" in text
+    code = f"print(failure(ops.headers_npu_first)); ctypes.CDLL({old!r})\n"
+    text = machine.run(2 * code, ASCEND_CUSTOM_OPP_PATH=str(custom))
+    for words in (
+        "torch_npu is not loaded",
+        "pip install torch_npu",
+        f"the installed torch_npu ({old}) has no ConvertType(at::Tensor)",
+        "install torch_npu 2.10 or newer",
+    ):
+        assert words in text
 
 
-@pytest.mark.parametrize(
-    ("type_name", "argument"),
-    [
-        ("float", "1.0f"),
-        ("unsigned int", "1u"),
-        ("std::vector<int>", "std::vector<int>{1}"),
-        ("void*", "static_cast<void*>(nullptr)"),
-    ],
-)
-def test_other_types_are_compile_errors_that_name_them(
-    tmp_path: Path, type_name: str, argument: str
-) -> None:
+OTHER_TYPES = {
+    "float": "1.0f",
+    "unsigned int": "1u",
+    "std::vector<int>": "std::vector<int>{1}",
+    "void*": "static_cast<void*>(nullptr)",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_TYPES)
+def test_other_types_are_compile_errors_that_name_them(tmp_path: Path, name: str) -> None:
     source = tmp_path / "wrong.cpp"
-    include = "#include <custom_pypto/npu/launch.h>\n"
-    source.write_text(f"{include}void f() {{ EXEC_NPU_CMD(aclnnFirst, {argument}); }}\n")
+    call = f"EXEC_NPU_CMD(aclnnFirst, {OTHER_TYPES[name]});"
+    source.write_text(f"#include <custom_pypto/npu/launch.h>\nvoid f() {{ {call} }}\n")
     result = subprocess.run(
         compile_command("-fsyntax-only", source), capture_output=True, text=True, check=False
     )
     assert result.returncode != 0
     assert "a launch takes Tensor, RawTensor, int64_t, double" in result.stderr
     assert "Cast a float to double, another integer to int64_t" in result.stderr
-    assert type_name in result.stderr
+    assert name in result.stderr
 
 
 KINDS = (
@@ -470,31 +464,22 @@ VERSIONS = (
     *("8.5.0-alpha.2", "8.5.0.alpha003", "8.5.0.alpha010", "8.5.0.beta1", "8.5.0-rc.1", "8.5.0"),
     *("8.5.1.alpha001", "8.5.1", "8.10.0", "9.0.0-alpha", "9.0.0"),
 )
-
-
-def test_versions_of_cann_are_ordered_as_they_were_released(machine: Machine) -> None:
-    machine.run(f"""
-versions = {VERSIONS!r}
-for i, left in enumerate(versions):
-    for j, right in enumerate(versions):
-        order = ops.headers_npu_version_order(left, right)
-        assert order == ("<" if i < j else ">" if i > j else "="), (left, order, right)
-assert ops.headers_npu_version_order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
-""")
-
-
 NO_VERSIONS = (
     *("", "8", "8.5", "8.5.", "8..0", "8.5.T10", "8.5.0.T10", "8.5.0.alpha1.beta2.rc3", "latest"),
     *("8.5.0.alpha1x", "99999999999999999999.1.0"),
 )
 
 
-def test_of_what_is_no_version_of_cann_nothing_is_guessed(machine: Machine) -> None:
-    machine.run(f"""
+def test_versions_of_cann_are_ordered_as_they_were_released(machine: Machine) -> None:
+    known = machine.run(f"""
+versions = {VERSIONS!r}
+for i, left in enumerate(versions):
+    for j, right in enumerate(versions):
+        order = ops.headers_npu_version_order(left, right)
+        assert order == ("<" if i < j else ">" if i > j else "="), (left, order, right)
+assert ops.headers_npu_version_order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
 for text in {NO_VERSIONS!r}:
     assert ops.headers_npu_version_order(text, "8.5.0") == "?", text
+print(ops.headers_npu_knows_cann_version())
 """)
-
-
-def test_without_cann_its_version_is_not_known(machine: Machine) -> None:
-    assert machine.run("print(ops.headers_npu_knows_cann_version())") == "False"
+    assert known == "False"

@@ -19,19 +19,13 @@ def named() -> str | None:
     return os.environ.get(opp.VARIABLE)
 
 
-def test_folder_of_a_wheel_is_one_package(tmp_path: Path) -> None:
+def test_folder_of_a_wheel_is_one_package_or_holds_vendors(tmp_path: Path) -> None:
+    assert opp.find_packages(tmp_path / "gone") == ()
     assert opp.find_packages(tmp_path) == (tmp_path,)
-
-
-def test_folder_of_a_wheel_may_hold_vendors(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / "vendors" / name).mkdir(parents=True)
     (tmp_path / "vendors" / "config.ini").touch()
     assert opp.find_packages(tmp_path) == (tmp_path / "vendors" / "a", tmp_path / "vendors" / "b")
-
-
-def test_folder_that_is_not_there_holds_none(tmp_path: Path) -> None:
-    assert opp.find_packages(tmp_path / "gone") == ()
 
 
 @pytest.mark.parametrize(
@@ -51,14 +45,9 @@ def test_packages_that_are_not_named_go_before_what_is_named(
     assert named() == before
 
 
-def test_withdrawing_all_unsets_the_variable() -> None:
+def test_withdrawing_all_unsets_the_variable_and_announcing_none_sets_nothing() -> None:
     opp.withdraw(opp.announce([Path("/wheel")]))
-    assert named() is None
-
-
-def test_nothing_to_announce_sets_nothing() -> None:
-    assert opp.announce([]) == ()
-    assert named() is None
+    assert (opp.announce([]), named()) == ((), None)
 
 
 @pytest.mark.parametrize("code", ["", "raise RuntimeError('no')"], ids=["loaded", "failed"])
@@ -70,11 +59,6 @@ def test_loaded_plugin_alone_announces_its_package(site: Site, code: str) -> Non
         f"__import__('os').environ[{opp.VARIABLE!r}]", quiet=True, **{opp.VARIABLE: "/machine"}
     )
     assert named == ("/machine" if code else f"{installed.package / 'opp'}:/machine")
-
-
-def test_plugin_without_launches_has_no_npu_kernels(site: Site) -> None:
-    site.install("plain")
-    assert site.load("core.npu_kernels('plain')") == []
 
 
 def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:

@@ -53,19 +53,6 @@ def test_workers_of_a_data_loader_call_ops(site: Site, method: str) -> None:
     assert site.run(code) == [[[[1]], [[1]]], LOOKED]
 
 
-def test_plugin_may_fork_while_it_is_loaded(site: Site) -> None:
-    site.install("first", "import os; child = os.fork()")
-    given = site.start(
-        """
-        import os, sys, custom_pypto.core as core, custom_pypto_first
-        if custom_pypto_first.child == 0:
-            os._exit(0 if core.plugins()[0].status == "loaded" else 9)
-        give(os.waitstatus_to_exitcode(os.waitpid(custom_pypto_first.child, 0)[1]))
-        """
-    )
-    assert (given.stdout, given.stderr) == ("0\n", "")
-
-
 # torch's own kernel: no plugin is installed.
 BUSY = """
 import os, signal, torch

@@ -60,18 +60,6 @@ def test_plugin_without_a_library_works(site: Site) -> None:
     ]
 
 
-def test_op_of_a_plugin_without_a_library_is_compiled(site: Site) -> None:
-    site.install("first", KERNELS, with_library=False)
-    given = site.load(
-        """
-        call = lambda x: ops.first(x) * 2
-        torch.compile(call, backend="aot_eager", fullgraph=True)(torch.ones(1)).item()
-        """,
-        quiet=True,
-    )
-    assert given == 4
-
-
 def test_kernel_for_every_device(site: Site) -> None:
     kernels = '{"first": {"CompositeExplicitAutograd": lambda x: x + 1}}'
     site.install("first", hook(kernels), with_library=False)

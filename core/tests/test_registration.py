@@ -33,64 +33,40 @@ def has_op(name: str) -> bool:
     return bool(torch._C._jit_get_schemas_for_operator(f"custom_pypto::{name}"))
 
 
-def test_registered_op_runs(plugin: Library) -> None:
+def test_registered_ops_run_and_registering_twice_is_an_error_that_keeps_them(
+    plugin: Library,
+) -> None:
+    assert plugin.register() == (1, "the plugin's ops are registered already")
     assert ops.headers_length(torch.ones(3), "four") == 7
-
-
-def test_registered_overload_runs(plugin: Library) -> None:
     assert ops.headers_length.twice(torch.ones(3)) == 6
 
 
-def test_registering_twice_is_an_error_and_keeps_the_ops(plugin: Library) -> None:
-    assert plugin.register() == (1, "the plugin's ops are registered already")
-    assert ops.headers_length(torch.ones(3)) == 3
-
-
-def test_unregister_drops_the_schemas(libraries: dict[str, Library]) -> None:
-    library = libraries["plugin"]
-    library.register()
-    assert has_op("headers_length")
-    library.unregister()
-    assert not has_op("headers_length")
-
-
-def test_unregister_is_idempotent(libraries: dict[str, Library]) -> None:
-    libraries["plugin"].unregister()
-    libraries["plugin"].unregister()
-    assert not has_op("headers_length")
-
-
-def test_registers_again_after_unregister(libraries: dict[str, Library]) -> None:
+def test_unregister_drops_the_schemas_as_often_as_it_is_called(
+    libraries: dict[str, Library],
+) -> None:
     library = libraries["plugin"]
     for _ in range(3):
         assert library.register() == (0, "")
         assert ops.headers_length(torch.ones(2)) == 2
-        library.unregister()
+        for _ in range(2):
+            library.unregister()
+            assert not has_op("headers_length")
 
 
-def test_duplicate_schema_is_an_error_that_names_the_first(
-    plugin: Library, libraries: dict[str, Library]
+def test_duplicate_schema_is_an_error_that_names_the_first_and_leaves_nothing(
+    libraries: dict[str, Library],
 ) -> None:
-    code, error = libraries["duplicate"].register()
+    first, second = libraries["plugin"], libraries["duplicate"]
+    first.register()
+    code, error = second.register()
     assert code != 0
     assert error.startswith("headers_length: torch refused the schema `headers_length(Tensor self")
-    assert str(plugin.path) in error
-
-
-def test_duplicate_schema_leaves_the_first_op_and_nothing_of_the_second(
-    plugin: Library, libraries: dict[str, Library]
-) -> None:
-    libraries["duplicate"].register()
+    assert str(first.path) in error
     assert ops.headers_length(torch.ones(3)) == 3
     assert not has_op("headers_duplicate_own")
-
-
-def test_duplicate_registers_once_the_first_is_gone(libraries: dict[str, Library]) -> None:
-    libraries["plugin"].register()
-    assert libraries["duplicate"].register()[0] != 0
-    libraries["plugin"].unregister()
-    assert libraries["duplicate"].register() == (0, "")
-    libraries["duplicate"].unregister()
+    first.unregister()
+    assert second.register() == (0, "")
+    second.unregister()
 
 
 REFUSALS = {

@@ -37,12 +37,10 @@ def statuses(*plugins: InstalledPlugin) -> dict[str, str]:
     return {each.distribution: str(each.status) for each in resolution.resolve(plugins)}
 
 
-def test_nothing_installed_gives_nothing() -> None:
+def test_plugins_with_nothing_wrong_are_accepted() -> None:
     assert resolution.resolve([]) == ()
-
-
-def test_plugin_with_nothing_wrong_is_accepted() -> None:
     assert resolution.resolve([plugin()]) == (plugin(),)
+    assert statuses(plugin(ops=["same.a", "same.b", "same"])) == {"acme-first": "accepted"}
 
 
 # Conflicts
@@ -73,10 +71,6 @@ def test_two_plugins_with_one_op_are_both_rejected() -> None:
 def test_overloads_of_one_op_belong_to_one_plugin() -> None:
     one, two = plugin("one", ops=["same.a"]), plugin("two", ops=["same.b"])
     assert "each provide the op 'same'" in reasons(one, two)["acme-two"]
-
-
-def test_several_overloads_in_one_plugin_are_accepted() -> None:
-    assert statuses(plugin(ops=["same.a", "same.b", "same"])) == {"acme-first": "accepted"}
 
 
 @pytest.mark.parametrize("status", [Status.BLOCKED, Status.REJECTED])
@@ -113,55 +107,50 @@ def test_plugin_loads_after_those_it_requires() -> None:
     assert [each.name for each in found] == ["cat", "zebra", "ant", "bee"]
 
 
-def test_requirement_that_nobody_provides_is_rejected() -> None:
-    plugins = [plugin("first", requires_ops=("othr",)), plugin("other")]
-    assert reasons(*plugins)["acme-first"] == (
-        "requires the op 'othr', which no installed plugin provides (did its author mean 'other'?);"
-        " install the plugin that provides it, its README says which"
-    )
+FIRST = plugin(requires_ops=("othr",))
+NOBODY = (
+    "which no installed plugin provides{}; install the plugin that provides it, its README says"
+)
+HINT = " (did its author mean 'other'?)"
+OTHER = "requires the op 'other' of the plugin 'other', which is {}"
+# Plugins, the status of the first and of those that need it, and the reason of `first`.
+UNMET: dict[str, tuple[list[InstalledPlugin], str, str]] = {
+    "nobody provides it": (
+        [FIRST, plugin("other")],
+        "rejected",
+        f"requires the op 'othr', {NOBODY.format(HINT)}",
+    ),
+    "nobody else has a similar one": (
+        [plugin(ops=["first", "other"], requires_ops=("othr",))],
+        "rejected",
+        f"requires the op 'othr', {NOBODY.format('')}",
+    ),
+    "one that is rejected": (
+        [plugin(requires_ops=("other",)), plugin("other").reject("it is old")],
+        "rejected",
+        OTHER.format("rejected: it is old"),
+    ),
+    "one that is blocked": (
+        [plugin(requires_ops=("other",)), plugin("other").block("of a variable")],
+        "blocked",
+        OTHER.format("blocked: of a variable"),
+    ),
+    "one that two provide": (
+        [plugin(requires_ops=("same",)), *(plugin(name, ops=["same"]) for name in ("one", "two"))],
+        "rejected",
+        "requires the op 'same' of the plugin 'one', which is rejected: the plugin 'one' of acme-",
+    ),
+}
 
 
-def test_requirement_is_not_confused_with_an_op_of_the_plugin_itself() -> None:
-    plugins = [plugin("first", ops=["other"], requires_ops=("othr",))]
-    assert "did its author mean" not in reasons(*plugins)["acme-first"]
-
-
-def test_requirement_of_a_rejected_plugin_gives_its_reason() -> None:
-    plugins = [plugin("first", requires_ops=("other",)), plugin("other").reject("it is old")]
-    assert reasons(*plugins)["acme-first"] == (
-        "requires the op 'other' of the plugin 'other', which is rejected: it is old"
-    )
-
-
-def test_plugin_that_requires_a_blocked_one_is_blocked() -> None:
-    plugins = [
-        plugin("first", requires_ops=("other",)),
-        plugin("other").block("CUSTOM_PYPTO_DISABLE names it"),
-        plugin("second", requires_ops=("first",)),
-    ]
-    assert set(statuses(*plugins).values()) == {"blocked"}
-    assert reasons(*plugins)["acme-first"] == (
-        "requires the op 'other' of the plugin 'other', which is blocked: CUSTOM_PYPTO_DISABLE"
-        " names it"
-    )
-
-
-def test_plugin_that_requires_what_two_others_want_is_rejected_with_them() -> None:
-    plugins = [
-        plugin("first", requires_ops=("same",)),
-        plugin("one", ops=["same"]),
-        plugin("two", ops=["same"]),
-    ]
-    assert set(statuses(*plugins).values()) == {"rejected"}
-
-
-def test_rejection_passes_on_to_all_that_require_it() -> None:
-    plugins = [
-        plugin("a", requires_ops=("b",)),
-        plugin("b", requires_ops=("c",)),
-        plugin("c").reject("it is old"),
-    ]
-    assert set(statuses(*plugins).values()) == {"rejected"}
+@pytest.mark.parametrize(("plugins", "status", "reason"), UNMET.values(), ids=UNMET)
+def test_requirement_that_is_not_met_passes_on(
+    plugins: list[InstalledPlugin], status: str, reason: str
+) -> None:
+    plugins = [*plugins, plugin("user", requires_ops=("first",))]
+    found = statuses(*plugins)
+    assert (found["acme-first"], found["acme-user"]) == (status, status)
+    assert reasons(*plugins)["acme-first"].startswith(reason)
 
 
 def test_requirement_of_any_overload_is_met_by_any_overload() -> None:

@@ -19,7 +19,7 @@ from custom_pypto_contract.errors import find_similar
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 from custom_pypto_discovery.environment import STRICT
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
-from custom_pypto_discovery.installed_plugin import LOADING, delete
+from custom_pypto_discovery.installed_plugin import LOADING
 
 from custom_pypto_cli.subprocess_call import report_progress
 
@@ -169,18 +169,9 @@ def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def describe_leftover(folder: str | Path) -> tuple[str, str]:
-    """Return what is wrong with a leftover metadata folder, and what to do."""
-    return (
-        f"{folder} is left over from another installation of it, and confuses pip",
-        delete(Path(folder)),
-    )
-
-
 def find_remarks(plugin: dict[str, Any]) -> list[str]:
     """Return the warnings about a loaded plugin."""
-    texts = [*describe_missing_kernels(plugin), *map(describe_leftover, plugin["leftovers"])]
-    return ["; ".join(text) for text in texts]
+    return ["; ".join(text) for text in describe_missing_kernels(plugin)]
 
 
 def describe_kernel(kernel: dict[str, Any]) -> str:

@@ -80,8 +80,7 @@ def _candidates(same_name: Sequence[_Distribution]) -> list[InstalledPlugin]:
     for plugins in found:
         for each in plugins:
             if each.folder is not None and _version_in(each.folder) == each.version:
-                leftovers = _find_leftovers(each, each.folder, same_name)
-                return [replace(plugin, leftovers=leftovers) for plugin in plugins]
+                return plugins
     # None fits; the inspection of this one says why.
     located = (
         each for each in found if each and all(one.status is not Status.REJECTED for one in each)
@@ -95,30 +94,6 @@ def _version_in(folder: Path) -> str:
         return manifest_file.read(folder / manifest.FILE_NAME).version
     except ManifestError:
         return ""
-
-
-def _find_leftovers(
-    plugin: InstalledPlugin, folder: Path, same_name: Sequence[_Distribution]
-) -> tuple[Path, ...]:
-    """Return the metadata folders of other versions without a package of their own."""
-    found: list[Path] = []
-    for one in same_name:
-        if one.folder is None or one.identity[1] == plugin.version:
-            continue
-        installed = _installed_folder(plugin.package, one.folder)
-        is_whole = installed is not None and not _same(installed, folder)
-        if not is_whole and not _is_editable(one.metadata):
-            found.append(one.folder)
-    # A folder may be on sys.path twice.
-    return tuple(dict.fromkeys(found))
-
-
-def _is_editable(distribution: metadata.Distribution) -> bool:
-    """Return whether pip notes that its package is in its source folder."""
-    try:
-        return "editable" in distributions.read(distribution, "direct_url.json")
-    except Exception:
-        return False
 
 
 def _candidate(owner: _Distribution, name: str, module: str) -> InstalledPlugin:

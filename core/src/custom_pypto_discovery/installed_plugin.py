@@ -45,9 +45,8 @@ class InstalledPlugin:
     """A distribution with an entry point of ours; an unknown field is empty or None.
 
     `name` is the entry point's and `module` what it names, `folder` that of the top-level package
-    and `metadata` that of the distribution. `leftovers` are metadata folders of other versions of
-    it, which have no files any more. `library_state` is what `library_file.state` gave before
-    the library was read. Why it does not load, if it does not, is the `reason`.
+    and `metadata` that of the distribution. `library_state` is what `library_file.state` gave
+    before the library was read. Why it does not load, if it does not, is the `reason`.
     """
 
     name: str
@@ -56,7 +55,6 @@ class InstalledPlugin:
     version: str
     folder: Path | None = None
     metadata: Path | None = None
-    leftovers: tuple[Path, ...] = ()
     manifest: Manifest | None = None
     library_state: tuple[int, ...] = ()
     status: Status = Status.ACCEPTED

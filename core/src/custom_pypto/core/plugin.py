@@ -137,7 +137,6 @@ class Plugin:
             library_sha256=described.sha256 if described else "",
             opp=self._inside(installed.manifest.opp if installed.manifest else None),
             load_time=self._load_time,
-            leftovers=installed.leftovers,
         )
 
     @property

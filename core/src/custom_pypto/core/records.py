@@ -52,5 +52,3 @@ class PluginRecord:
     """The folder of the opp package that it ships; None when it ships none."""
     load_time: float
     """Seconds spent loading it; 0.0 when that was not tried."""
-    leftovers: tuple[Path, ...]
-    """Metadata folders of other versions of it, which have no files any more and can be deleted."""

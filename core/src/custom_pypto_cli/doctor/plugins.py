@@ -47,7 +47,7 @@ def checks(context: DoctorContext) -> Iterator[Check]:
 
 def _without_load(plugin: InstalledPlugin) -> dict[str, Any]:
     """Return what of a plugin's record is known without loading it."""
-    fields = ("name", "version", "distribution", "status", "reason", "leftovers")
+    fields = ("name", "version", "distribution", "status", "reason")
     return {"ops": (), "cpu_isa": "", **{field: getattr(plugin, field) for field in fields}}
 
 
@@ -72,6 +72,3 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     yield check
     for missing in plugin_list.describe_missing_kernels(plugin):
         yield Check(name, "an op without a kernel").with_problem(*missing)
-    for folder in plugin["leftovers"]:
-        remark = plugin_list.describe_leftover(folder)
-        yield Check("left over", str(folder)).with_note(*remark)
