@@ -88,8 +88,8 @@ def test_a_missing_key_is_named(key: str) -> None:
     [
         ({"manifest_version": "1"}, "'manifest_version' must be an integer, got '1'"),
         ({"manifest_version": True}, "'manifest_version' must be an integer, got True"),
-        ({"manifest_version": 4}, "'manifest_version' is 4, this core reads version 3; upgrade"),
-        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads version 3; rebuild"),
+        ({"manifest_version": 2}, "'manifest_version' is 2, this core reads 1 to 1; upgrade"),
+        ({"manifest_version": 0}, "'manifest_version' is 0, this core reads 1 to 1; upgrade"),
         ({"name": "Add-Custom"}, "'name' must be lower case letters, digits and '_', got"),
         ({"name": ""}, "'name' must be a non-empty string, got ''"),
         ({"distribution": 3}, "'distribution' must be a non-empty string, got 3"),

@@ -32,7 +32,7 @@ def fill(x): x.fill_(7.0)
 def custom_pypto_kernels():
     return {
         "scale": {"CPU": scale},
-        "anywhere": {"CompositeImplicitAutograd": lambda x: x + 1},
+        "anywhere": {"CompositeImplicitAutograd": lambda x: torch.ops.custom_pypto.scale(x, 3.0)},
         "twice": {"CompositeExplicitAutograd": lambda x: torch.ops.custom_pypto.scale(x, 2.0)},
         "fill": {"CPU": fill},
         "many": {"CPU": lambda x: x[0] + 1},
@@ -81,7 +81,14 @@ CALLS = {
         "ops.scale(torch.ones(2, requires_grad=True))",
         ["scale(x=float32[2])"],
     ),
-    "a kernel of every device": ("ops.anywhere(torch.ones(2))", ["anywhere(x=float32[2])"]),
+    "a composite kernel": ("ops.anywhere(torch.ones(2))", ["scale(x=float32[2], factor=3.0)"]),
+    "a composite kernel in a mode": (
+        """
+        from torch.utils.flop_counter import FlopCounterMode
+        with FlopCounterMode(display=False): ops.anywhere(torch.ones(2))
+        """,
+        ["scale(x=float32[2], factor=3.0)"],
+    ),
     "a kernel that calls an op": (
         "ops.twice(torch.ones(2))",
         ["twice(x=float32[2])", "scale(x=float32[2], factor=2.0)"],

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-MANIFEST_VERSION = 3
-"""The form of the manifest. A core reads its own version only."""
+MANIFEST_VERSION = 1
+"""The form of the manifest. A core reads its own version and all before it."""
 CONTRACT_VERSION = 1
 """The form of the contracts in a manifest. A core reads its own version and all before it."""
 CORE_ABI = (1, 0)

@@ -167,18 +167,14 @@ _check_types_of_versions = record(_VERSIONS, _VERSIONS, is_open=True)
 def _check_versions(document: Mapping[str, Any]) -> None:
     """Check the versions first: a later one may have other keys."""
     _check_types_of_versions("", document)
-    version, own = document["manifest_version"], abi.MANIFEST_VERSION
-    if version != own:
-        advice = "upgrade custom-pypto-core" if version > own else "rebuild the plugin"
-        raise TableError(
-            "manifest_version", f"is {version}, this core reads version {own}; {advice}"
-        )
-    version, newest = document["contract_version"], abi.CONTRACT_VERSION
-    if not 1 <= version <= newest:
-        raise TableError(
-            "contract_version",
-            f"is {version}, this core reads 1 to {newest}; upgrade custom-pypto-core",
-        )
+    newest = {
+        "manifest_version": abi.MANIFEST_VERSION,
+        "contract_version": abi.CONTRACT_VERSION,
+    }
+    for name, own in newest.items():
+        if not 1 <= document[name] <= own:
+            advice = f"this core reads 1 to {own}; upgrade custom-pypto-core"
+            raise TableError(name, f"is {document[name]}, {advice}")
 
 
 def _make_ops(ops: list[dict[str, Any]]) -> Iterator[ManifestOp]:

@@ -13,7 +13,7 @@ from custom_pypto_contract.variables import CPU_ISA
 from custom_pypto.core.errors import PluginError
 
 _CPU_ISA = "custom_pypto_cpu_isa_v1"
-_NPU_KERNELS = "custom_pypto_npu_kernels_v2"
+_NPU_KERNELS = "custom_pypto_npu_kernels_v1"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """Shows calls of ops to the log and the record before they run.
 
 A kernel in Python covers each kernel of a plugin. So calls from C++, from compiled graphs and from
-autograd are seen as well as calls from Python. Unless CUSTOM_PYPTO_LOG or CUSTOM_PYPTO_RECORD is
-set, this module is not imported, and the kernels are called directly.
+autograd are seen as well as calls from Python. Kernels for CompositeImplicitAutograd are not
+covered: torch also calls them without the dispatcher. The ops that they call are seen. Unless
+CUSTOM_PYPTO_LOG or CUSTOM_PYPTO_RECORD is set, this module is not imported.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from custom_pypto.core.call_log import CallLog
 from custom_pypto.core.call_record import CallRecord
 from custom_pypto.core.errors import warn
 from custom_pypto.core.records import NAMESPACE, OpRecord
+
+_COVERED = tuple(key for key in DEVICE_KEYS if key != "CompositeImplicitAutograd")
 
 
 class Watcher(Protocol):
@@ -49,7 +52,7 @@ class WatchedKernels:
         library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
         if self._watchers:
             for op in ops:
-                for key in DEVICE_KEYS:
+                for key in _COVERED:
                     if key in op.dispatch_keys:
                         self._cover(library, op, key)
         return library._destroy

@@ -185,7 +185,7 @@ extern "C" __attribute__((visibility("default"), used)) inline void custom_pypto
 // Each returns how many bytes its report takes with its NUL, and writes it when `size` is at least
 // that; returns 0 when it failed.
 extern "C" __attribute__((visibility("default"), used)) inline std::size_t
-custom_pypto_npu_kernels_v2(char* text, std::size_t size) noexcept {
+custom_pypto_npu_kernels_v1(char* text, std::size_t size) noexcept {
   using namespace ::custom_pypto::npu::detail;
   return copy_report(&report_kernels, text, size);
 }
