@@ -47,7 +47,7 @@ AT_THE_FIRST_CALL = "custom_pypto_plugin.op_functions"
 
 def test_imports_go_one_way() -> None:
     assert imports_of(AT_THE_FIRST_CALL) == {
-        *("custom_pypto", "custom_pypto.core", "custom_pypto.core.differentiable")
+        *("custom_pypto", "custom_pypto.core", "custom_pypto.core.namespace")
     }
     assert "custom_pypto.core.loader" in imports_of("custom_pypto.core")
     assert "custom_pypto.core.contracts.limits" in imports_of("custom_pypto.core.contracts")
