@@ -12,17 +12,20 @@ from fork_server import ForkServer
 RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "25"))
 """How many processes race; each has 8 threads."""
 
+# An op of torch has a lock of its own for its first call, which a fork does not wait for: so torch
+# makes the inputs before there are threads.
 CALLS = """
 import importlib, json, threading, torch
 barrier, results = threading.Barrier(8), []
+counts, ones = torch.arange(3), torch.ones(3, dtype=torch.long)
+query = torch.arange(2 * 64 * 128).remainder(13).bfloat16().view(1, 2, 64, 128)
+keys = torch.arange(9 * 128).remainder(7).bfloat16().view(1, 9, 1, 128)
+weights = torch.ones(1, 2, 64, dtype=torch.bfloat16)
 def add():
-    return torch.ops.custom_pypto.add_custom(torch.arange(3), torch.ones(3, dtype=torch.long))
+    return torch.ops.custom_pypto.add_custom(counts, ones)
 def index():
-    query = torch.arange(2 * 64 * 128).remainder(13).bfloat16().view(1, 2, 64, 128)
-    keys = torch.arange(9 * 128).remainder(7).bfloat16().view(1, 9, 1, 128)
     return torch.ops.custom_pypto.npu_lightning_indexer_pto(
-        query, keys, torch.ones(1, 2, 64, dtype=torch.bfloat16), layout_query="BSND",
-        layout_key="BSND", sparse_count=4, sparse_mode=3)
+        query, keys, weights, layout_query="BSND", layout_key="BSND", sparse_count=4, sparse_mode=3)
 """
 # Each thread begins with another import, and calls the ops in another order.
 RACE = """
