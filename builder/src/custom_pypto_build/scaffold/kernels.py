@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from custom_pypto_contract import python_signature
-
 from custom_pypto_build.ops_header.cpp_names import identifier
-from custom_pypto_build.ops_module import STAR_IMPORT
+from custom_pypto_build.ops_module import STAR_IMPORT, parameters, returned
 
 from .new_plugin import DTYPES, NewPlugin, free_name
 
@@ -133,8 +131,8 @@ def python_text(made: NewPlugin) -> str:
         name=made.op,
         collections="Callable, Mapping" + ", Sequence" * has_list,
         star_import=STAR_IMPORT,
-        parameters=",\n    ".join(python_signature.parameters(made.schema)),
-        returned=python_signature.returned(made.schema),
+        parameters=",\n    ".join(parameters(made.schema)),
+        returned=returned(made.schema),
         body="\n    ".join(_python_body(made)),
     )
 
