@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
-from custom_pypto_contract import manifest, manifest_file, platforms
+from custom_pypto_contract import manifest, platforms
 
 MODULE = "src/custom_pypto_tiny/__init__.py"
 
@@ -49,7 +49,7 @@ def package(site: Path) -> Path:
 def test_module_library_and_opp_folder_are_found_together(project: Project, mode: str) -> None:
     folder = package(install(project, mode))
     assert (folder / "__init__.py").samefile(project.root / MODULE)
-    described = manifest_file.read(folder / manifest.FILE_NAME)
+    described = manifest.read(folder / manifest.FILE_NAME)
     library = (folder / described.library.path).read_bytes()
     assert hashlib.sha256(library).hexdigest() == described.library.sha256
     assert (folder / "opp/vendors/config.ini").read_text() == "load_priority=tiny\n"
