@@ -20,9 +20,9 @@ from . import (
     source_files,
 )
 from .errors import BuildError
+from .installed import find_torch
 from .ninja import NinjaFile, run_ninja, write_compile_commands
 from .settings import Settings, read_settings
-from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
 COMPILE_COMMANDS = "compile_commands.json"

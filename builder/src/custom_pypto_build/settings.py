@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from custom_pypto_contract import manifest, tables
-from custom_pypto_contract.errors import did_you_mean
+from custom_pypto_contract import manifest, ops_file, tables
+from custom_pypto_contract.errors import ContractError, did_you_mean
 from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
 from custom_pypto_contract.tables import TableError, record, table_of
 
 from . import patterns
 from .errors import BuildError
-from .toml_file import read_toml, subtable
 
 TABLE = "tool.custom-pypto"
 _STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
@@ -332,3 +331,32 @@ def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
                 " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
             )
     return tuple(ops)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the document in the file `path`.
+
+    Raises:
+        BuildError: it does not exist, cannot be read, or is not TOML.
+    """
+    try:
+        return ops_file.read_toml(path)
+    except FileNotFoundError:
+        raise BuildError(f"{path} does not exist") from None
+    except ContractError as error:
+        raise BuildError(str(error)) from None
+
+
+def subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the table that these names lead to, one inside the other; empty where there is none.
+
+    Raises:
+        BuildError: one of them names something else.
+    """
+    table = document
+    for name in names:
+        inner = table.get(name, {})
+        if not isinstance(inner, dict):
+            raise BuildError(f"pyproject.toml: {name} must be a table, got {inner!r}")
+        table = inner
+    return table
