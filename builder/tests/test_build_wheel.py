@@ -202,10 +202,11 @@ def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project
 def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
     project = tiny_project(
         tmp_path / "project",
-        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
+        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\nascendc = ["npu/*.cpp"]\n'
         '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
-    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp", "opp/a.ini")
+    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp")
+    expected += ("opp/a.ini", "npu/kernel.cpp")
     for name in (*expected, "include/notes.txt"):
         project.write(name, "")
     # What an editable install wrote is left out.
