@@ -1,28 +1,12 @@
-"""custom-pypto import --op-plugin: entries of op_plugin_functions.yaml as ops of ops.toml."""
+"""custom-pypto import --op-plugin: the choice of functions, and what is no such file."""
 
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
-from custom_pypto_build.importing import op_plugin, ops_toml
+from custom_pypto_build.importing import op_plugin
 from custom_pypto_build.importing.model import ImportingError
-
-FOLDER = Path(__file__).with_name("imported")
-
-
-def test_ops_and_decisions_of_functions() -> None:
-    """Read the lines of a change of functions.txt: it is what the command writes."""
-    text = (FOLDER / "functions.yaml").read_text(encoding="utf-8")
-    ops = [ops_toml.check(op) for op in op_plugin.read(text, "functions.yaml")]
-    decisions = [
-        f"{each.subject.name} {ops_toml.decision_line(op, each)}"
-        for op in ops
-        for each in op.decisions
-    ]
-    written = "\n".join([ops_toml.text(ops, ["functions.yaml"]), *decisions, ""])
-    assert written == (FOLDER / "functions.txt").read_text(encoding="utf-8")
 
 
 def test_func_chooses_all_overloads_or_one() -> None:
