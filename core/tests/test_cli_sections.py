@@ -6,13 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from cli_records import ADD_KERNEL, MISSING_KERNEL
-from custom_pypto_cli import plugin_list, subprocess_call
-from custom_pypto_cli.doctor import DoctorContext, cann, machine, npu_kernels, variables
+from custom_pypto_cli import doctor, plugin_list, subprocess_call
+from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract.variables import KNOWN
@@ -24,7 +23,7 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Give a folder in which modules are found first, and no variable of CANN's or ours."""
     for name in os.environ:
-        if name.startswith(variables.PREFIX) or name in (*cann.FOLDERS, AUTOLOAD):
+        if name.startswith(doctor.PREFIX) or name in (*doctor.FOLDERS, AUTOLOAD):
             monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -176,8 +175,7 @@ def test_section(case: Case, site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def found_by(section: str) -> dict[str, Check]:
-    checks = import_module(f"custom_pypto_cli.doctor.{section}").checks(DoctorContext())
-    return {check.name: check for check in checks}
+    return {check.name: check for check in getattr(doctor, section)(DoctorContext())}
 
 
 def test_a_lock_file_that_can_be_used_is_no_problem(
@@ -192,7 +190,7 @@ def test_a_variable_that_is_named_for_a_plugin_is_no_problem(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin = InstalledPlugin("first", "acme_first", "acme-first", "1.0", site)
-    monkeypatch.setattr(variables.candidates, "find", lambda: (plugin,))
+    monkeypatch.setattr(doctor.candidates, "find", lambda: (plugin,))
     monkeypatch.setenv("CUSTOM_PYPTO_FIRST_ORDER", "1")
     assert [*found_by("variables").values()] == [Check("CUSTOM_PYPTO_FIRST_ORDER", "set")]
 
@@ -209,7 +207,7 @@ def test_features_of_processors(tmp_path: Path, line: str | None, features: list
     cpuinfo = tmp_path / "cpuinfo"
     if line is not None:
         cpuinfo.write_text(f"processor : 0\n{line}\n")
-    assert machine.cpu_features(cpuinfo) == features
+    assert doctor.cpu_features(cpuinfo) == features
 
 
 OTHER = Path("/other/op_api/lib/libcust_opapi.so")
@@ -259,7 +257,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outcome], Check]:
 
     def end(outcome: Outcome) -> Check:
         monkeypatch.setattr(subprocess_call, "call", lambda function, **options: outcome)
-        (found,) = npu_kernels.checks(DoctorContext())
+        (found,) = doctor.npu_kernels(DoctorContext())
         return found
 
     return end
