@@ -206,6 +206,6 @@ def test_without_the_variable_ops_are_what_torch_makes(site: Site, value: str | 
     import sys
     kinds = [type(ops.scale), type(ops.scale.default)]
     assert kinds == [torch._ops.OpOverloadPacket, torch._ops.OpOverload], kinds
-    give("custom_pypto.core.call_log" in sys.modules)
+    give("custom_pypto.core.watched_kernels" in sys.modules)
     """
     assert site.run(CORE, code, **variables) is False

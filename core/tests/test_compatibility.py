@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_discovery import compatibility
+from custom_pypto_discovery import discovery
 from custom_pypto_discovery.host import Host, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 from manifests import make_manifest
@@ -22,12 +22,12 @@ INSTALLED = InstalledPlugin("first", "acme", "acme-first", "1.0", Path("/site/ac
 
 def fault(host: Host = HOST, **forged: Any) -> str:
     """Return the fault of a plugin that is right except for these fields of its manifest."""
-    return compatibility.find_fault(INSTALLED, replace(MANIFEST, **forged), host)
+    return discovery.find_misfit(INSTALLED, replace(MANIFEST, **forged), host)
 
 
 def fault_of(**installed: Any) -> str:
     """Return the fault of a plugin that is right except for these fields of its distribution."""
-    return compatibility.find_fault(replace(INSTALLED, **installed), MANIFEST, HOST)
+    return discovery.find_misfit(replace(INSTALLED, **installed), MANIFEST, HOST)
 
 
 FITTING = {
