@@ -42,7 +42,6 @@ class Case:
     """Modules with a distribution each; a name may end in the version."""
     versions: Mapping[str, str] | None = None
     """The versions of all distributions that are installed, if not the real ones."""
-    variables: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = ()
 
 
@@ -72,16 +71,6 @@ CASES = {
         "torch", "import torch_npu", "problem", SIMULATED, WITHOUT_CANN, SIMULATOR
     ),
     "variable of CANN": Case("cann", "ASCEND_HOME_PATH", "ok", "not set", versions={}),
-    "folder of CANN": Case(
-        "cann", "ASCEND_HOME_PATH", "ok", "", variables={"ASCEND_HOME_PATH": "."}
-    ),
-    "no folder of CANN": Case(
-        "cann",
-        "ASCEND_CUSTOM_OPP_PATH",
-        "problem",
-        "ASCEND_CUSTOM_OPP_PATH names ./none, which is not there",
-        variables={"ASCEND_CUSTOM_OPP_PATH": ".:./none"},
-    ),
     "torch_npu without CANN": Case(
         "cann", "ASCEND_HOME_PATH", "note", "CANN's environment is not set", versions=BOTH
     ),
@@ -104,50 +93,35 @@ CASES = {
         versions={"custom-pypto-core": ""},
     ),
     "no variable": Case("variables", "CUSTOM_PYPTO_*", "ok", "none is set"),
-    "variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_STRICT",
-        "ok",
-        "'1'",
-        variables={"CUSTOM_PYPTO_STRICT": "1"},
-    ),
-    "lock file that is gone": Case(
-        "variables",
-        "CUSTOM_PYPTO_LOCKFILE",
-        "problem",
-        "no plugin may load: the lock file /gone cannot",
-        variables={"CUSTOM_PYPTO_LOCKFILE": "/gone"},
-    ),
-    "misspelt variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_PLUGIN",
-        "problem",
-        "custom_pypto does not read CUSTOM_PYPTO_PLUGIN\ndid you mean CUSTOM_PYPTO_PLUGINS?",
-        variables={"CUSTOM_PYPTO_PLUGIN": "add_custom"},
-    ),
-    "unknown variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_TOKEN",
-        "problem",
-        f"set\ncustom_pypto does not read CUSTOM_PYPTO_TOKEN\nthere are {', '.join(KNOWN)}",
-        variables={"CUSTOM_PYPTO_TOKEN": "a secret"},
-    ),
-    "variable of the simulator": Case(
-        "variables",
-        "CUSTOM_PYPTO_SIM_TOKEN",
-        "ok",
-        "set\n\n",
-        variables={"CUSTOM_PYPTO_SIM_TOKEN": "a secret"},
-    ),
-    "value without effect": Case(
-        "variables",
-        "CUSTOM_PYPTO_DISABLE",
-        "problem",
-        "'not_installed'",
-        variables={"CUSTOM_PYPTO_DISABLE": "not_installed"},
-    ),
     "no torch_npu": Case("npu_kernels", "search", "ok", "torch_npu is not installed", versions={}),
 }
+
+
+NO_PLUGINS = "custom_pypto does not read CUSTOM_PYPTO_PLUGIN\ndid you mean CUSTOM_PYPTO_PLUGINS?"
+NO_TOKEN = f"set\ncustom_pypto does not read CUSTOM_PYPTO_TOKEN\nthere are {', '.join(KNOWN)}"
+# A variable and its value; the level and words of its check.
+VARIABLES = [
+    ("ASCEND_HOME_PATH", ".", "ok", ""),
+    ("ASCEND_CUSTOM_OPP_PATH", ".:./none", "problem", "names ./none, which is not there"),
+    ("CUSTOM_PYPTO_STRICT", "1", "ok", "'1'"),
+    ("CUSTOM_PYPTO_LOCKFILE", "/gone", "problem", "may load: the lock file /gone cannot"),
+    ("CUSTOM_PYPTO_PLUGIN", "add_custom", "problem", NO_PLUGINS),
+    ("CUSTOM_PYPTO_TOKEN", "a secret", "problem", NO_TOKEN),
+    # The simulator checks its own.
+    ("CUSTOM_PYPTO_SIM_TOKEN", "a secret", "ok", "set\n\n"),
+    ("CUSTOM_PYPTO_DISABLE", "not_installed", "problem", "'not_installed'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "level", "words"), VARIABLES)
+def test_a_variable(
+    site: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, level: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    found = found_by("cann" if name.startswith("ASCEND") else "variables")[name]
+    assert found.level.value == level
+    assert words in "\n".join([found.value, found.remark, found.advice])
+    assert "secret" not in repr(found)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -162,14 +136,11 @@ def test_section(case: Case, site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, Path(file).parts[0], raising=False)
         (site / file).parent.mkdir()
         (site / file).touch()
-    for name, value in case.variables.items():
-        monkeypatch.setenv(name, value)
     if case.versions is not None:
         monkeypatch.setattr(distributions, "version", case.versions.get)
     found = found_by(case.section)[case.check]
     assert found.level.value == case.level
     assert case.words in "\n".join([found.value, found.remark, found.advice])
-    assert "secret" not in repr(found)
     if SIMULATOR["custom-pypto-simulator"] not in (case.versions or {}).values():
         assert SIMULATED not in found.advice
 
