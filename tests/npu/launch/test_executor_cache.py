@@ -100,6 +100,15 @@ assert one.untyped_storage().nbytes() == other.untyped_storage().nbytes()
         "x = torch.ones(1, dtype=torch.long).npu()",
         ["ops.test_number(x, 7)", "ops.test_opposite(x, 7)"],
     ),
+    "whether algorithms are deterministic": (
+        """
+x = torch.ones(1).npu()
+def settings(is_deterministic):
+    torch.use_deterministic_algorithms(is_deterministic)
+    return ops.test_settings(x)
+""",
+        ["settings(False)", "settings(True)"],
+    ),
     "which tensors share their storage": (
         "x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()",
         [
