@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import torch
+from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
 
 from .fuzz_inputs import HostileCall, hostile_call
 from .fuzz_oracle import REASONS, TOO_LARGE, judge
-from .repro_code import as_python
 
 if TYPE_CHECKING:
     from .ops_under_test import Op
@@ -122,8 +122,8 @@ def report(op: Op, tally: Tally) -> str:
         hostile = _draw(op, tally.series.seed, number)
         parts.append(
             f"{len(found)} of them like call {number} ({', '.join(hostile.changes)}):\n{text}\n\n"
-            f"It is run alone by --custom-pypto-fuzz=1,{tally.series.seed},{number}; as Python:\n\n"
-            f"{as_python(hostile.call)}"
+            f"It is run alone by --custom-pypto-fuzz=1,{tally.series.seed},{number}; its arguments:"
+            f" {describe_arguments(hostile.call.arguments)}"
         )
     if len(kinds) > _MOST_SHOWN:
         parts.append(f"{len(kinds) - _MOST_SHOWN} more kinds of faults are not shown")
