@@ -103,17 +103,6 @@ def test_core_does_not_import_torchair(
     assert not request.getfixturevalue(place).load(code)
 
 
-def test_plugins_register_in_loading_order(site: Site) -> None:
-    write(site, "torchair", TORCHAIR)
-    for name in ("zebra", "ant"):
-        code = PLUGIN.replace('"first"', repr(name)).replace(', "second.overload": convert', "")
-        site.install(name, code)
-    assert site.run("import custom_pypto.core", REGISTERED) == [
-        ["custom_pypto.ant.default", "convert"],
-        ["custom_pypto.zebra.default", "convert"],
-    ]
-
-
 def test_without_converters_nothing_is_put_into_the_import_system(site: Site) -> None:
     site.install("acme")
     code = """

@@ -1,7 +1,4 @@
-"""A plugin's shared library: core has it register its ops, and compare the launches of kernels.
-
-The library compares each kernel's first launch with the kernel's header.
-"""
+"""A plugin's shared library: it registers its ops, and compares first launches with headers."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _ERROR_SIZE = 16384
 _TORCH_CALL_FAILED = "API call failed at"
 
 _COMPARE_BY = "custom_pypto_npu_compare_by_v1"
-# Of kernel_report.h: symbol, library, types, arguments; text and its size.
+# As in kernel_report.h: symbol, library, types, arguments; text and its size.
 _COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
 # Never freed: a thread may be in one.
 _given: list[tuple[Callable[[object], None], object]] = []
