@@ -83,14 +83,6 @@ def test_converters_are_registered_once(
     assert request.getfixturevalue(place).run(imports, REGISTERED) == BOTH
 
 
-def test_converters_are_registered_when_torchair_imports_core(standalone: Site) -> None:
-    path = standalone.folder / "torchair" / "__init__.py"
-    path.write_text("import custom_pypto.core\n" + TORCHAIR, encoding="utf-8")
-    # It is incomplete when core is loaded: they come with the first use of an op.
-    code = "import torchair, torch; torch.ops.custom_pypto.first"
-    assert standalone.run(code, REGISTERED) == BOTH
-
-
 @pytest.mark.parametrize(
     ("place", "module"),
     [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")],
@@ -123,17 +115,6 @@ def test_absent_torchair_is_still_absent(site: Site) -> None:
             give([error.name, importlib.util.find_spec("torchair")])
     """
     assert site.run(code) == ["torchair", None]
-
-
-def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: Site) -> None:
-    site.install("acme", PLUGIN, ops=OPS)
-    code = f"""
-        import sys, types, custom_pypto.core as core
-        torchair = sys.modules["torchair"] = types.ModuleType("torchair")
-        exec({TORCHAIR!r}, vars(torchair))
-        core.plugins()
-    """
-    assert site.run(code, REGISTERED) == BOTH
 
 
 @pytest.mark.parametrize(
