@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from manifests import contract_of
 from plugin_factory import Site
 
 TORCHAIR = """
@@ -172,3 +173,13 @@ def test_plugin_that_failed_has_no_converters(standalone: Site) -> None:
     (standalone.folder / "custom_pypto_acme" / "__init__.py").write_text(bad)
     code = "import warnings; warnings.simplefilter('ignore'); import custom_pypto.core"
     assert standalone.run(code, REGISTERED) == []
+
+
+def test_plugin_that_was_taken_back_is_not_asked_for_converters(site: Site) -> None:
+    write(site, "torchair", TORCHAIR)
+    op = contract_of('[acme]\nschema = "acme(Tensor x) -> Tensor"\nnpu.graph = "Acme(x=x) -> y"')
+    site.install("acme").forge(ops=[{"name": "acme", **op.data}])
+    site.install("broken", "raise ValueError")
+    code = "try: import custom_pypto.core\nexcept RuntimeError: pass"
+    done = site.start(code, REGISTERED, CUSTOM_PYPTO_STRICT="1")
+    assert (done.stdout, done.stderr) == ("[]\n", "")
