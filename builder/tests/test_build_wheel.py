@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
+from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import abi, platforms
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
@@ -202,10 +202,11 @@ def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project
 def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
     project = tiny_project(
         tmp_path / "project",
-        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
+        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\nascendc = ["npu/*.cpp"]\n'
         '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
-    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp", "opp/a.ini")
+    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp")
+    expected += ("opp/a.ini", "npu/kernel.cpp")
     for name in (*expected, "include/notes.txt"):
         project.write(name, "")
     # What an editable install wrote is left out.
@@ -230,19 +231,3 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     project.write("tests/__init__.py", "")
     files = project.wheel().files
     assert {name for name in files if ".dist-info/" not in name} == PACKAGE
-
-
-def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(
-    tmp_path: Path,
-) -> None:
-    project = tiny_project(tmp_path / "project", "")
-    env = environment({"PATH": "", "CUSTOM_PYPTO_TORCH_DIR": "/nowhere"})
-    build = "import sys, custom_pypto_build; custom_pypto_build.build_wheel(sys.argv[1])"
-    command = [sys.executable, "-c", build, str(tmp_path)]
-    subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=True)
-    wheel = Wheel(tmp_path / "custom_pypto_tiny-0.3.0-py3-none-any.whl")
-    assert (wheel.manifest["library"], wheel.manifest["platform"]) == (None, "any")
-    assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so" not in wheel.files
-    assert (
-        "Root-Is-Purelib: true" in wheel.files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
-    )

@@ -277,7 +277,6 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
         "errors",
         "fork_locks",
         "manifest",
-        "manifest_file",
         "op_name",
         "platforms",
     }

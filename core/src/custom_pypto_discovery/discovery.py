@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from custom_pypto_contract import abi, manifest, manifest_file
+from custom_pypto_contract import abi, manifest
 from custom_pypto_contract.errors import how_to_install
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest, ManifestError
 
@@ -57,7 +57,7 @@ def _read_lock(environment: Environment, host: Host) -> Lock | None:
 def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
     assert plugin.folder is not None, "a plugin without a package is rejected"
     try:
-        found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
+        found = manifest.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
         return plugin.reject(f"{error}; {reinstall(plugin.distribution)}")
     library = found.library
