@@ -10,7 +10,7 @@ import pytest
 
 CODE = """
 from pathlib import Path
-from custom_pypto.core.launch_guard import guard
+from custom_pypto.core.library import guard
 guard(library, Path({plugin!r}))
 header = Path({header!r})
 x = torch.ones(2, dtype=torch.int64).npu()
