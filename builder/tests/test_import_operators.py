@@ -391,32 +391,6 @@ def test_nothing_but_files_that_say_nothing_is_an_error(
         read(texts)
 
 
-def test_unsuitable_files_are_skipped_and_listed(tmp_path: Path) -> None:
-    texts = {
-        "add_custom.cpp": ADD_CUSTOM,
-        "aclnn_add_custom.h": ADD_CUSTOM_HEADER,
-        "tiling.cpp": "int x;",
-        "aclnn_utils.h": "int x;",
-        "list.yaml": "a: b",
-    }
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    (tmp_path / "binary.cpp").write_bytes(b"\xff\xfe")
-    paths = {name: tmp_path / name for name in (*texts, "binary.cpp", "missing.cpp")}
-    found = read_files.read(
-        Sources(
-            aclnn=(paths["aclnn_utils.h"], paths["aclnn_add_custom.h"]),
-            reg_op=tuple(path for name, path in paths.items() if path.suffix == ".cpp"),
-            op_plugin=(paths["list.yaml"],),
-        )
-    )
-    assert [op.is_complete for op in found.ops] == [True]
-    assert [
-        [name for name in paths if name in reason and not name.startswith("aclnn_add")]
-        for reason in found.skipped
-    ] == [["aclnn_utils.h"], ["tiling.cpp"], ["binary.cpp"], ["missing.cpp"], ["list.yaml"]]
-
-
 @pytest.mark.parametrize(
     ("value", "read_as"),
     [

@@ -424,7 +424,7 @@ def compare(machine: Machine, named: str = "custom") -> str:
     """What is said of aclnnKinds, with these packages in ASCEND_CUSTOM_OPP_PATH."""
     code = f"""
 from pathlib import Path
-from custom_pypto.core.kernel_comparison import find_kernels
+from custom_pypto.core.kernel_headers import find_kernels
 found = find_kernels(Path({str(machine.plugin)!r}))
 [record] = (each for each in found if each.symbols == ("aclnnKinds",))
 print(record.library, *record.shadowed, record.mismatch + record.unchecked)

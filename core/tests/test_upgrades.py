@@ -101,17 +101,6 @@ def test_upgrade_downgrade_and_uninstall(place: Place) -> None:
     assert not list(place.site.glob("custom_pypto_first*"))
 
 
-def test_leftover_metadata_does_not_hide_the_plugin(place: Place, tmp_path: Path) -> None:
-    place.wheel("1.0")
-    place.pip("pip install custom-pypto-first")
-    metadata = place.site / "custom_pypto_first-1.0.dist-info"
-    shutil.copytree(metadata, tmp_path / "kept")
-    place.wheel("2.0")
-    place.pip("pip install --upgrade custom-pypto-first")
-    shutil.copytree(tmp_path / "kept", metadata)
-    assert place.states() == LOADED_2
-
-
 def _overwrite_manifest(plugin: Installed) -> None:
     plugin.forge(version="0.5")
 

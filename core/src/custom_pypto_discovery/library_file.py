@@ -57,7 +57,7 @@ def find_unnamed(folder: Path, manifest: Manifest) -> str:
     """
     if manifest.library is None:
         return ""
-    # As kernel_library.h looks for them.
+    # As kernel_search.h looks for them.
     library = Path(os.path.realpath(f"{folder}/{manifest.library.path}"))
     beside = library.parents[1] / "lib"
     try:

@@ -18,10 +18,24 @@ for name in first:
     __import__(name)
 import torch
 import tiny_models
-from tiny_models import DENSE, PREFIXES, make_by_class, make_model, padding, prompt
+from tiny_models import DENSE, PREFIXES, make_model, padding, prompt
 
 torch.set_num_threads(1)
 MASK = padding(40, (0, 40), (11, 40))
+
+def functions_of(call):
+    # The functions of transformers, and ours, that run; and what the call returns.
+    seen = set()
+
+    def note(frame, event, arg):
+        if event == "call" and "transformers" in (name := frame.f_globals["__name__"]):
+            seen.add(f"{name}:{frame.f_code.co_firstlineno}:{frame.f_code.co_name}")
+
+    sys.setprofile(note)
+    try:
+        return seen, call()
+    finally:
+        sys.setprofile(None)
 
 def compute(model, implementation):
     options = dict(attention_mask=MASK, output_attentions=implementation == "eager")
@@ -39,8 +53,10 @@ for family in PREFIXES:
         if first:
             # One that asks for us, in the same process, changes nothing for the others.
             make_model(family, **DENSE)(prompt(1, 40))
+        functions, tensors = functions_of(lambda: compute(model, implementation))
         found[family, implementation] = (
-            compute(model, implementation),
+            tensors,
+            functions,
             [f"{type(each).__module__}.{type(each).__qualname__}" for each in model.modules()],
             [module.forward.__func__.__module__ for module in model.modules()],
             {name: str(kind) for name, kind in model._can_record_outputs.items()},
@@ -64,14 +80,17 @@ def results(folder: Path, *first: str) -> Results:
 
 
 def test_eager_and_sdpa_run_the_code_of_transformers(tmp_path: Path) -> None:
-    """Logits, tokens, gradients, attentions, and the modules' classes and functions."""
+    """Logits, tokens, gradients, attentions, the functions that run, and the modules' classes."""
     theirs = results(tmp_path)
     ours = results(tmp_path, "custom_pypto_transformers")
     assert ours.keys() == theirs.keys()
     assert len(ours) == 6
-    for key, (tensors, *rest) in ours.items():
-        other_tensors, *other_rest = theirs[key]
+    for key, (tensors, functions, *rest) in ours.items():
+        other_tensors, other_functions, *other_rest = theirs[key]
         assert rest == other_rest, key
+        assert any(each.endswith(":expand_kv") for each in functions), key
+        assert all(each.startswith("transformers.") for each in functions), key
+        assert functions == other_functions, key
         assert len(tensors) == len(other_tensors) == (5 if key[1] == "eager" else 3)
         for mine, other in zip(tensors, other_tensors, strict=True):
             assert torch.equal(mine, other), key

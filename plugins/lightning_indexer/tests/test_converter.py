@@ -12,8 +12,6 @@ import pytest
 import torch
 from custom_pypto_testing import Graph, GraphTensor
 
-LENGTHS = GraphTensor("tokens", 2, dtype=torch.int64)
-
 
 @pytest.fixture
 def graph(torchair_graph: Graph) -> Graph:
@@ -85,40 +83,6 @@ def test_values_are_returned_where_they_are_asked_for(converter: Any, graph: Gra
     ((inputs, attrs),) = graph.of_type("LightningIndexer")
     assert inputs["block_table"] is None
     assert (attrs["return_values"], attrs["sparse_count"]) == (True, 7)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"sparse_count": 1024},
-        {"sparse_mode": 0},
-        {"actual_seq_lengths_query": LENGTHS},
-        {
-            "layout_query": "TND",
-            "actual_seq_lengths_query": LENGTHS,
-            "query": GraphTensor("q", 5, 64, 128),
-            "weights": GraphTensor("w", 5, 64),
-        },
-    ],
-)
-def test_what_the_custom_type_cannot_say_goes_to_the_stock_type(
-    converter: Any, graph: Graph, changed: dict[str, Any]
-) -> None:
-    converter.convert_lightning_indexer(**call() | changed)
-    assert [node[0] for node in graph.nodes if node[0] != "Minimum"] == ["LightningIndexer"]
-
-
-@pytest.mark.parametrize(
-    ("registered", "op_type"),
-    [(set(), "LightningIndexer"), ({"LightningIndexerPto"}, "LightningIndexerPto")],
-)
-def test_an_error_in_making_the_node_is_passed_on(
-    converter: Any, graph: Graph, registered: set[str], op_type: str
-) -> None:
-    """It is not taken for a type that is not registered."""
-    graph.registered, graph.broken = registered, {op_type}
-    with pytest.raises(RuntimeError, match=f"No node of {op_type} can be made"):
-        converter.convert_lightning_indexer(**call())
 
 
 OUTSIDE: tuple[tuple[dict[str, Any], str], ...] = (

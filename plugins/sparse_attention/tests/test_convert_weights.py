@@ -237,26 +237,6 @@ def convert(state: dict[str, Tensor], **changes: Any) -> LayerWeights:
     return convert_weights(state, **options)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
-def test_shapes_are_the_ops(dtype: torch.dtype) -> None:
-    weights = asdict(convert(state_of(dtype)))
-    assert {name: tuple(weight.shape) for name, weight in weights.items()} == {
-        "w_dq": (HIDDEN, QUERY),
-        "w_uq_qr": (QUERY, HEADS * (NOPE + ROPE)),
-        "w_uk": (HEADS, NOPE, LATENT),
-        "w_dkv_kr": (HIDDEN, LATENT + ROPE),
-        "gamma_cq": (QUERY,),
-        "gamma_ckv": (LATENT,),
-        "w_idx_qb": (QUERY, INDEX_HEADS * INDEX),
-        "w_idx_k": (HIDDEN, INDEX),
-        "w_idx_proj": (HIDDEN, INDEX_HEADS),
-        "in_gamma_k": (INDEX,),
-        "in_beta_k": (INDEX,),
-        "w_uv": (HEADS, VALUE, LATENT),
-    }
-    assert all(weight.dtype == dtype and weight.is_contiguous() for weight in weights.values())
-
-
 @pytest.mark.parametrize("rope", ["half_split", "interleaved"])
 def test_neither_a_prefix_nor_the_default_device_changes_weights(rope: str) -> None:
     state = state_of(torch.float32)
@@ -289,6 +269,7 @@ def test_16_bits_lose_nothing_but_in_w_uq_qr(dtype: torch.dtype) -> None:
     assert torch.equal(weights.w_dkv_kr[:, LATENT:], down[:, LATENT:])
     folded = state["q_b_proj.weight"].T.double() * (SCALE * (LATENT + ROPE) ** 0.5)
     assert torch.equal(weights.w_uq_qr, folded.float().to(dtype))
+    assert all(each.dtype == dtype and each.is_contiguous() for each in asdict(weights).values())
 
 
 def test_the_ops_own_conventions_change_no_weight() -> None:
@@ -417,18 +398,19 @@ CONFIG: dict[str, Any] = {
 YARN = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0}
 
 
-def test_the_indexers_rope_is_the_models() -> None:
-    assert conversion_options(CONFIG)["index_rope"] == "half_split"
-    glm = {**CONFIG, "model_type": "glm_moe_dsa"}
-    assert conversion_options(glm)["index_rope"] == "interleaved"
-
-
 @pytest.mark.parametrize(
-    "change", [{"mscale_all_dim": 0}, {"type": "default"}, {"factor": 1}], ids=str
+    ("change", "option", "value"),
+    [
+        ({}, "index_rope", "half_split"),
+        ({"model_type": "glm_moe_dsa"}, "index_rope", "interleaved"),
+        # Nothing is extended.
+        ({"rope_scaling": {**YARN, "mscale_all_dim": 0}}, "scale", 192**-0.5),
+        ({"rope_scaling": {**YARN, "type": "default"}}, "scale", 192**-0.5),
+        ({"rope_scaling": {**YARN, "factor": 1}}, "scale", 192**-0.5),
+    ],
 )
-def test_scale_is_plain_where_nothing_is_extended(change: dict[str, Any]) -> None:
-    config = {**CONFIG, "rope_scaling": {**YARN, **change}}
-    assert conversion_options(config)["scale"] == 192**-0.5
+def test_a_config_gives_an_option(change: dict[str, Any], option: str, value: Any) -> None:
+    assert conversion_options({**CONFIG, **change})[option] == value
 
 
 @pytest.mark.parametrize(

@@ -67,26 +67,6 @@ def mla_arguments(sizes: samples.Sizes = SIZES) -> dict[str, Any]:
     return in_graph(samples.mla_arguments(sizes))
 
 
-def test_an_error_in_making_a_node_is_not_taken_for_a_type_that_is_not_registered(
-    converter: Any, graph: Graph
-) -> None:
-    graph.broken = {"SparseAttentionPto", "MlaPrologV3"}
-    with declared_for_a_test(), pytest.raises(RuntimeError, match="No node of SparseAttentionPto"):
-        converter.convert_sparse_attention(**fused_arguments(SIZES))
-    with pytest.raises(RuntimeError, match="No node of MlaPrologV3"):
-        converter.convert_mla_prolog(**mla_arguments())
-
-
-def test_mla_prolog_returns_what_its_schema_returns(converter: Any, graph: Graph) -> None:
-    outputs = converter.convert_mla_prolog(**mla_arguments())
-    assert outputs == ("query", "query_rope", "query_norm")
-    assert [tuple(output.meta.shape) for output in outputs] == [
-        (2, 1, 128, 512),
-        (2, 1, 128, 64),
-        (2, 1, 1536),
-    ]
-
-
 def mla_with_fp32(name: str) -> dict[str, Any]:
     arguments = mla_arguments()
     arguments[name].set_meta(arguments[name].meta.float())

@@ -138,16 +138,6 @@ def test_a_gradient_of_one_argument_only() -> None:
     assert arguments["query"].grad is None
 
 
-def test_a_second_derivative_is_an_error_that_says_so() -> None:
-    arguments = call()
-    arguments["query"].requires_grad_()
-    (first,) = torch.autograd.grad(
-        attention(**arguments)[0].sum(), arguments["query"], create_graph=True
-    )
-    with pytest.raises(RuntimeError, match=r"^npu_sparse_flash_attention has no second"):
-        first.sum().backward()
-
-
 REFUSED: dict[str, tuple[Tensor, str]] = {
     "sparse_indices": (
         torch.full((3, 5, 1, 20), -1).index_fill(0, torch.tensor([0]), 41),

@@ -10,7 +10,6 @@ import inspect
 from collections.abc import Callable
 from itertools import accumulate
 from pathlib import Path
-from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pytest
@@ -31,11 +30,8 @@ RTOL, ATOL = 0.03, 1e-4
 PART, L2 = 0.999, 5e-3
 """How much of a tensor must be close, and how far it may be off as a whole. The published rule is
 97 % of the output. But one other key of 2048 moves half of a row's elements, and keys next to the
-last chosen one have the same score up to roundings to bf16. So, as in `comparison`, the selection
-is compared by its scores, and the output for the selection."""
-GAP, OTHERS = 2e-3, 16
-"""How much less, of the row's highest score, a chosen key may score than one that was left out; and
-how many may be others than those of the reference."""
+last chosen one have the same score up to roundings to bf16. So the output is compared for the op's
+own selection, and the indexer's test_published.py holds what is selected."""
 
 FOUR = [768, 4097, 8192, 131071]
 SIZES: dict[str, tuple[list[int], int]] = {
@@ -114,70 +110,10 @@ def define(function: Callable[..., Any], given: Arguments) -> tuple[Tensor, ...]
     return results
 
 
-def prologs(page: dict[str, Any], given: Arguments) -> Namespace:
-    """The results of both prologs; `keys` are the new tokens' rows of each cache."""
-    query, query_rope, q_norm, latents, ropes = define(page["mla_prolog"], given)
-    given = given | {"q_norm": q_norm}
-    index_query, index_weights, index_keys = define(page["indexer_prolog"], given)
-    return Namespace(
-        query=query,
-        query_rope=query_rope,
-        index_query=index_query,
-        index_weights=index_weights,
-        attend=page["attend"],
-        keys={
-            "kv_cache": latents,
-            "kr_cache": ropes[:, 0],
-            "index_k_cache": index_keys[:, 0],
-        },
-    )
-
-
-def slots_of(given: Arguments, name: str) -> tuple[Tensor, Tensor]:
-    """A cache's rows [slots, size], and the slots [T] of the new tokens."""
-    return given[name].flatten(0, 2), given["cache_index"].flatten().long()
-
-
-def fill(given: Arguments, keys: Arguments) -> None:
-    for name, new in keys.items():
-        rows, slots = slots_of(given, name)
-        rows[slots] = new.to(rows.dtype)
-
-
-def rows_of(given: Arguments) -> list[tuple[int, int]]:
-    """Each query token's sequence, and how many positions of it the token sees."""
-    batch, tokens = given["cache_index"].shape
-    lengths = given["act_seqs"].tolist()
-    return [(b, max(lengths[b] - tokens + 1 + s, 0)) for b in range(batch) for s in range(tokens)]
-
-
 def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
     """[n, size] in fp32 of a sequence's positions [n]."""
     slots = table.long()[positions // BLOCK] * BLOCK + positions % BLOCK
     return cache.flatten(0, 2)[slots].float()
-
-
-def scores_of(given: Arguments, expected: Namespace) -> list[Tensor]:
-    """The scores of the positions that each row sees."""
-    result = []
-    for row, (b, visible) in enumerate(rows_of(given)):
-        keys = gathered(given["index_k_cache"], given["block_table"][b], torch.arange(visible))
-        dots = (expected.index_query[row] @ keys.T).relu_()
-        result.append(expected.index_weights[row] @ dots)
-    return result
-
-
-def attended(given: Arguments, expected: Namespace, selection: list[Tensor]) -> Tensor:
-    """[T, N1, L]: each row attends to its selected positions."""
-    rows = []
-    for row, (b, _) in enumerate(rows_of(given)):
-        keys = (
-            gathered(given[name], given["block_table"][b], selection[row])
-            for name in ("kv_cache", "kr_cache")
-        )
-        queries = expected.query[row], expected.query_rope[row]
-        rows.append(expected.attend(*queries, *keys, (LATENT + ROPE) ** -0.5, r=rounded))
-    return torch.stack(rows)
 
 
 def call_piece(name: str, given: Arguments) -> tuple[Tensor, ...]:
@@ -186,54 +122,48 @@ def call_piece(name: str, given: Arguments) -> tuple[Tensor, ...]:
     return results
 
 
-def select_by_op(given: Arguments) -> list[Tensor]:
-    """The selection of the op's indexer, by its pieces, which give the same bits."""
-    given = given | {"q_norm": call_piece("npu_mla_prolog", given)[2]}
-    query, heads = call_piece("npu_indexer_prolog", given)
-    positions = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-        query,
-        given["index_k_cache"],
-        heads,
-        actual_seq_lengths_key=given["act_seqs"],
-        block_table=given["block_table"],
-    )
-    return [row[row >= 0].long() for row in positions.flatten(0, 2)]
-
-
-def check_selection(chosen: list[Tensor], scores: list[Tensor]) -> None:
-    for row, (positions, of_row) in enumerate(zip(chosen, scores, strict=True)):
-        best = of_row.topk(min(len(of_row), TOP_K))
-        others = set(positions.tolist()) - set(best.indices.tolist())
-        kept = len(set(positions.tolist()))
-        assert kept == len(positions) == len(best.indices), f"row {row}: {kept} positions"
-        assert len(others) <= OTHERS, f"row {row}: {len(others)} positions are not of the best"
-        gap = float((best.values[-1] - of_row[positions].min()) / best.values[0])
-        assert gap <= GAP, f"row {row}: a position scores {gap:.3g} too low; {GAP} is allowed"
-
-
-def check_close(actual: Tensor, expected: Tensor, what: str) -> None:
+def check_close(actual: Tensor, expected: Tensor, what: str, part: float = PART) -> None:
     close = torch.isclose(actual.float(), expected, rtol=RTOL, atol=ATOL).float().mean().item()
-    assert close >= PART, f"{what}: {close:.3%} of the elements are close; {PART:.1%} must be"
+    assert close >= part, f"{what}: {close:.3%} of the elements are close; {part:.1%} must be"
     error = ((actual.float() - expected).norm() / expected.norm()).item()
     assert error <= L2, f"{what}: the relative L2 error is {error:.3g}; {L2} is allowed"
-
-
-def check(op: Op, given: Arguments, expected: Namespace) -> None:
-    """Hold output, caches and selection of the op against what is expected."""
-    fill(given, expected.keys)
-    scores = scores_of(given, expected)
-    # A row that the op does not write stays NaN.
-    fill(given, {name: torch.full_like(rows, torch.nan) for name, rows in expected.keys.items()})
-    out = op(**given).flatten(0, 1)
-    for name, expected_rows in expected.keys.items():
-        rows, slots = slots_of(given, name)
-        check_close(rows[slots], expected_rows, name)
-    chosen = select_by_op(given)
-    check_selection(chosen, scores)
-    check_close(out, attended(given, expected, chosen), "output")
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_published_size(fused: Op, page: dict[str, Any], weights: Arguments, size: str) -> None:
     given = weights | inputs(*SIZES[size])
-    check(fused, given, prologs(page, given))
+    query, query_rope, q_norm, latents, ropes = define(page["mla_prolog"], given)
+    index_query, index_weights, index_keys = define(
+        page["indexer_prolog"], given | {"q_norm": q_norm}
+    )
+    keys = {"kv_cache": latents, "kr_cache": ropes[:, 0], "index_k_cache": index_keys[:, 0]}
+    slots = given["cache_index"].flatten().long()
+    rows = {name: given[name].flatten(0, 2) for name in keys}
+    for each in rows.values():
+        # A row that the op does not write stays NaN.
+        each[slots] = torch.nan
+    out = fused(**given).flatten(0, 1)
+    for name, expected in keys.items():
+        check_close(rows[name][slots], expected, name)
+
+    # The pieces give the same bits.
+    q_norm = call_piece("npu_mla_prolog", given)[2]
+    index = call_piece("npu_indexer_prolog", given | {"q_norm": q_norm})
+    # It is made of a rounded q_norm.
+    check_close(index[0].flatten(0, 1), index_query, "the indexer's query", part=0.995)
+    check_close(index[1].flatten(0, 1), index_weights, "the indexer's weights")
+    selection = torch.ops.custom_pypto.npu_lightning_indexer_pto(
+        index[0],
+        given["index_k_cache"],
+        index[1],
+        actual_seq_lengths_key=given["act_seqs"],
+        block_table=given["block_table"],
+    ).flatten(0, 2)
+    tokens = given["x"].shape[1]
+    attended = []
+    for row, positions in enumerate(selection):
+        chosen, table = positions[positions >= 0].long(), given["block_table"][row // tokens]
+        selected = (gathered(given[name], table, chosen) for name in ("kv_cache", "kr_cache"))
+        scale = (LATENT + ROPE) ** -0.5
+        attended.append(page["attend"](query[row], query_rope[row], *selected, scale, r=rounded))
+    check_close(out, torch.stack(attended), "output")

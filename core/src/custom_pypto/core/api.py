@@ -13,7 +13,7 @@ from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
-from custom_pypto.core.contracts.arguments import bind_arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
 from custom_pypto.core.kernel_queries import NpuKernelRecord
@@ -82,7 +82,7 @@ def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
     if library is None:
         return ()
     # Who asks for no kernels reads no headers.
-    from custom_pypto.core.kernel_comparison import find_kernels
+    from custom_pypto.core.kernel_headers import find_kernels
 
     return find_kernels(library)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import torch
@@ -73,13 +73,6 @@ def find_overload(op: str) -> torch._ops.OpOverload[..., Any]:
     packet = getattr(getattr(torch.ops, NAMESPACE), name)
     found: torch._ops.OpOverload[..., Any] = getattr(packet, overload or "default")
     return found
-
-
-def function_of(op: str, overload: torch._ops.OpOverload[..., Any]) -> Callable[..., Any]:
-    """Return the function that calls `op`; see `differentiable.function_of`."""
-    with FIRST_USE.lock:
-        from custom_pypto.core import differentiable
-    return differentiable.function_of(op, overload)
 
 
 def find_packet(op: str) -> torch._ops.OpOverloadPacket[..., Any]:

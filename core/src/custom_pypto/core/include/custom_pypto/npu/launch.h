@@ -29,6 +29,7 @@
 #include <custom_pypto/npu/torch_npu.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -201,7 +202,9 @@ template <std::size_t... I, typename... Args>
 void launch(const Kernel& kernel, const char* names, std::index_sequence<I...>,
             const Args&... args) {
   constexpr const auto& types = PassedTypes<Args...>::list;
-  if (CUSTOM_PYPTO_UNLIKELY(!kernel.compared.are(&types))) compare_launch(kernel, types, names);
+  if (CUSTOM_PYPTO_UNLIKELY(kernel.compared.load(std::memory_order_relaxed) != &types)) {
+    compare_launch(kernel, types, names);
+  }
   const std::string& title = kernel.title;
   LaunchDevice device;
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
