@@ -9,11 +9,11 @@ import pytest
 from custom_pypto_vllm import find_platform, names
 
 ROOT = Path(__file__).parents[3]
-RECORDS = list(Path(__file__).parent.glob("names_of_vllm/*.txt"))
 
 
-@pytest.mark.parametrize("vllm", sorted(each.stem for each in RECORDS), indirect=True)
-def test_a_release_that_is_supported(vllm: Any) -> None:
+@pytest.mark.parametrize("release", [names.OLDEST, names.TESTED, names.NEWEST])
+def test_a_release_that_is_supported(vllm: Any, release: str) -> None:
+    vllm.module("vllm").__version__ = f"{release}.1"
     assert names.mismatch() is None
 
 
@@ -50,6 +50,16 @@ def test_a_changed_signature_is_named(
     owner = vllm.owner(f"{module}.{name}") if attribute else vllm.module(module)
     monkeypatch.setattr(owner, attribute or name, function)
     assert_named(f"{module}.{name}{'.' if attribute else ''}{use}")
+
+
+def test_an_optional_parameter_may_be_missing(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    (optional,) = (each for each in USES if "?" in each[2])
+    module, name, use = optional
+    attribute, _, parameters = use[:-1].partition("(")
+    known = ",".join(each for each in parameters.split(",") if each[-1] != "?")
+    owner = vllm.owner(f"{module}.{name}")
+    monkeypatch.setattr(owner, attribute, eval(f"lambda {known}: None"))
+    assert names.mismatch() is None
 
 
 @pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])
