@@ -3,11 +3,10 @@
 # ruff: noqa: E501
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from custom_pypto_contract import contract_data, notation, ops_file
+from custom_pypto_contract import notation, ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 
@@ -289,10 +288,3 @@ def test_what_is_left_out_has_a_default_in_the_data(tmp_path: Path) -> None:
     assert op.data["rules"] == []
     assert op.outputs == ()
     assert op.data["npu"] == {"limits": {}, "supports": {}, "launch": [], "graph": []}
-
-
-def test_data_reads_as_the_file_did(tmp_path: Path) -> None:
-    [op] = read(tmp_path, BASE + TENSOR + OUTPUT)
-    again = contract_data.read_contract(json.loads(json.dumps(op.data)))
-    assert again.data == op.data
-    assert again.schema == op.schema
