@@ -22,8 +22,7 @@ from typing import Any
 
 from custom_pypto_build import plugin_library
 from custom_pypto_build.compiler import find_compiler
-from custom_pypto_build.installed import find_package
-from custom_pypto_build.torch_headers import find_torch
+from custom_pypto_build.installed import find_package, find_torch
 from custom_pypto_contract import variables
 from custom_pypto_testing.timing.interleaved import Quartiles
 from custom_pypto_testing.timing.measured import Measured, ratio_of, time_of

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TypeVar
 from unittest import mock
 
-from custom_pypto_testing.timing import plot
 from custom_pypto_testing.timing.measured import (
     Columns,
     Measured,
@@ -54,7 +53,7 @@ class Run:
         """Print the machine and further `details`."""
         self.rows: list[Measured] = []
         self.goals: list[Goal] = []
-        self._file = output.with_suffix(".json")
+        self._file = output
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._machine = describe_machine() | details
         self._columns: Columns = {}
@@ -77,15 +76,11 @@ class Run:
             self.goals.append(Goal(of, measured, **bound))
 
     def end(self) -> None:
-        """Print the goals, and write them and, where matplotlib is installed, a picture."""
+        """Print the goals, and write them."""
         if self.goals:
             print(f"\n{'goal':<90}{'target':>10}{'measured':>10}  met", *self.goals, sep="\n")
         self._save()
         print(f"\nwritten: {self._file}")
-        picture = self._file.with_suffix(".png")
-        if not plot.find_fault(picture):
-            plot.draw(picture, self.rows)
-            print(f"written: {picture}")
 
     def _save(self) -> None:
         document = {
@@ -133,8 +128,8 @@ def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--output",
         type=Path,
-        default=Path("build", "benchmark", name),
-        metavar="PATH",
-        help="where to write PATH.json and PATH.png (default: %(default)s)",
+        default=Path("build", "benchmark", f"{name}.json"),
+        metavar="FILE",
+        help="where to write (default: %(default)s)",
     )
     return parser

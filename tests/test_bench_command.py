@@ -6,7 +6,6 @@ import json
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -167,51 +166,6 @@ def test_an_unknown_sample_is_an_error_with_those_that_there_are(
     assert text.startswith(
         "custom-pypto bench: no sample's name contains 'nothing'; there are: float16, "
     )
-
-
-def test_the_picture_has_what_was_measured_before_an_interruption(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    fake_measure(monkeypatch, measured("large"), KeyboardInterrupt())
-    picture = tmp_path / "times.svg"
-    with pytest.raises(KeyboardInterrupt):
-        main(["bench", "add_custom", "--sample", "large", "--plot", str(picture)])
-    assert "<!-- add_custom large -->" in picture.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("file", "text"),
-    [
-        ("times.doc", "--plot: 'times.doc' must end in one of ."),
-        ("missing/times.svg", "missing/times.svg was not drawn: [Errno 2] No such file"),
-    ],
-)
-def test_a_picture_that_cannot_be_drawn_is_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: str, text: str
-) -> None:
-    fake_measure(monkeypatch, measured("large"), measured("large"))
-    main(["bench", "add_custom", "--sample", "large", "--plot", file])
-    assert text in capsys.readouterr().err
-
-
-def test_without_matplotlib_nothing_is_measured(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_measure(monkeypatch)
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    text = run(capsys, "add_custom", "--plot", "times.svg", status=1)
-    assert "--plot needs matplotlib; run `pip install matplotlib`" in text
-
-
-def test_a_terminal_shows_how_far_it_is(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_measure(monkeypatch, measured("large"), measured("large"))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert main(["bench", "add_custom", "--sample", "large"]) == 0
-    first, second, _ = capsys.readouterr().err.split("\x1b[2K\r")
-    assert first == "[....................] 1/2 add_custom large\r"
-    assert second == "[##########..........] 2/2 add_custom_backward large\r"
 
 
 def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads() -> None:

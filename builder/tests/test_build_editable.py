@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, tiny_project
-from custom_pypto_contract import manifest, manifest_file, platforms
+from custom_pypto_contract import manifest, platforms
 
 MODULE = "src/custom_pypto_tiny/__init__.py"
 
@@ -48,19 +48,28 @@ def package(site: Path) -> Path:
 @pytest.mark.parametrize("mode", ["lenient", "strict"])
 def test_module_library_and_opp_folder_are_found_together(project: Project, mode: str) -> None:
     folder = package(install(project, mode))
+    [wheel] = (project.root / "dist").iterdir()
+    assert wheel.name.endswith(f"-py3-none-{platforms.platform_tag()}.whl")
     assert (folder / "__init__.py").samefile(project.root / MODULE)
-    described = manifest_file.read(folder / manifest.FILE_NAME)
-    library = (folder / described.library.path).read_bytes()
-    assert hashlib.sha256(library).hexdigest() == described.library.sha256
+    described = manifest.read(folder / manifest.FILE_NAME)
+    library = folder / described.library.path
+    assert hashlib.sha256(library.read_bytes()).hexdigest() == described.library.sha256
     assert (folder / "opp/vendors/config.ini").read_text() == "load_priority=tiny\n"
 
 
-def test_the_opp_folder_is_linked_not_copied(project: Project) -> None:
+def test_the_opp_folder_is_linked_and_the_library_replaced(project: Project) -> None:
     folder = package(install(project))
-    [wheel] = (project.root / "dist").iterdir()
-    assert wheel.name.endswith(f"-py3-none-{platforms.platform_tag()}.whl")
     project.write("opp/new.ini", "")
     assert (folder / "opp/new.ini").is_file()
+    library = folder / "lib/libcustom_pypto_tiny.so"
+    # A process that has it loaded keeps the old file.
+    with library.open("rb") as loaded:
+        before = loaded.read()
+        project.write("csrc/more.cpp", "int more() { return 1; }\n")
+        install(project)
+        loaded.seek(0)
+        assert loaded.read() == before
+    assert library.read_bytes() != before
 
 
 def test_an_opp_folder_inside_the_package_stays_as_it_is(project: Project) -> None:
@@ -76,18 +85,6 @@ def test_something_in_the_place_of_the_opp_link_is_not_overwritten(project: Proj
     with pytest.raises(BuildFailedError, match=r"error: .*/opp is in the way: an editable install"):
         install(project)
     assert file.is_file()
-
-
-def test_building_again_replaces_the_library_without_writing_into_it(project: Project) -> None:
-    library = package(install(project)) / "lib/libcustom_pypto_tiny.so"
-    # A process that has it loaded keeps the old file.
-    with library.open("rb") as loaded:
-        before = loaded.read()
-        project.write("csrc/more.cpp", "int more() { return 1; }\n")
-        install(project)
-        loaded.seek(0)
-        assert loaded.read() == before
-    assert library.read_bytes() != before
 
 
 def test_a_project_without_python_can_be_editable(project: Project) -> None:

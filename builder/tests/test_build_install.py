@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from build_project import SOURCES, Project, tiny_project
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract import manifest
 from scratch import Scratch
 
 REPOSITORY = Path(__file__).parents[2]
@@ -109,7 +109,7 @@ def plugin(tmp_path: Path) -> Project:
 
 
 def the_plugin(scratch: Scratch) -> manifest.Manifest:
-    return manifest_file.read(scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME)
+    return manifest.read(scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME)
 
 
 def test_a_clone_installs_without_index_and_isolation(

@@ -8,8 +8,8 @@ import pytest
 from build_project import BuildFailedError, tiny_project
 from custom_pypto_build import manylinux_tools
 from custom_pypto_build.errors import BuildError
+from custom_pypto_build.installed import Torch
 from custom_pypto_build.manylinux_tools import Target, find_target
-from custom_pypto_build.torch_headers import Torch
 from custom_pypto_contract import platforms, variables
 
 

@@ -52,11 +52,11 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.flags == ("-O3",)
     assert settings.opp == "opp"
     assert settings.requires_ops == ("other.out",)
-    assert list(settings.simulated_kernels.sources.items()) == [
+    assert list(settings.simulated_kernels.items()) == [
         ("stock", ("tests/npu/stock.cpp",)),
         ("custom", ("tests/npu/custom.cpp", "tests/npu/custom_2.cpp")),
     ]
-    assert settings.simulated_kernels == read_simulated_kernels(tmp_path)
+    assert settings.simulated_kernels == read_simulated_kernels(tmp_path).simulated_kernels
 
 
 KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
@@ -187,7 +187,7 @@ def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -
     made = Project(tmp_path)
     made.write("kernel.cpp", "")
     made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\nmine = ["*.cpp"]\n')
-    assert read_simulated_kernels(tmp_path).sources == {"mine": ("kernel.cpp",)}
+    assert read_simulated_kernels(tmp_path).simulated_kernels == {"mine": ("kernel.cpp",)}
 
 
 def test_simulated_kernels_that_are_not_named_are_an_error(tmp_path: Path) -> None:

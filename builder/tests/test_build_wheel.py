@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, environment, tiny_project
+from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import abi, platforms
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
@@ -26,20 +26,48 @@ PACKAGE = {
 }
 
 
+# Each program writes what it is called with into a file, before the real one runs.
+PROGRAM = """#!/bin/sh
+echo "$@" >> "$0.log"
+exec {} "$@"
+"""
+FLAGS = """\
+static_assert(LEVEL == 2 && CPP == 3);
+const char* some = SOME;
+// Something of libtorch_cpu must be used, or the linker may leave it out.
+extern "C" int aoti_torch_get_device_type(void*, int*);
+int device(void* t) { int d; return aoti_torch_get_device_type(t, &d) + d; }
+"""
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
+    """A plugin with a file of each kind, built with each variable that builds read."""
     project = tiny_project(
         tmp_path_factory.mktemp("project") / "with spaces & $HOME",
         SOURCES
         + 'include-dirs = ["include"]\nopp = "opp"\nrequires-ops = ["other"]\n'
+        + """cxx-flags = ["-DLEVEL=1", '-DSOME="a b$$c"']\n"""
         + '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
     project.write("tests/npu/custom.cpp", "#error not for the wheel\n")
     project.write("csrc/cpu/kernel.cpp", "#include <extra.h>\n" + LOUD)
+    project.write("csrc/flags.cpp", FLAGS)
     project.write("include/extra.h", "#define EXTRA 1\n")
     project.write("opp/vendors/config.ini", "load_priority=tiny\n")
     project.write("notes.txt", "not for the wheel\n")
-    return project, project.wheel()
+    for name, program in (("wrapper", ""), ("ninja", find_ninja())):
+        project.write(f"my tools/{name}", PROGRAM.format(program)).chmod(0o755)
+    tools = project.root / "my tools"
+    environment = {
+        "CXX": f"'{tools}/wrapper' g++",
+        "CXXFLAGS": "-ULEVEL -DLEVEL=2",
+        "CPPFLAGS": "-DCPP=3",
+        "LDFLAGS": "-Wl,-soname,x.so",
+        "MAX_JOBS": "1",
+        "PATH": os.pathsep.join([str(tools), os.environ["PATH"]]),
+    }
+    return project, project.wheel(environment)
 
 
 @pytest.fixture
@@ -60,14 +88,41 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
 
-def test_the_library_shows_its_entry_functions_only(
+def test_the_library_shows_its_entry_functions_only_and_finds_torch_by_name(
     built: tuple[Project, Wheel], tmp_path: Path
 ) -> None:
     library = tmp_path / "library.so"
     library.write_bytes(built[1].library)
-    command = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", library]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert set(listed.split()) == {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
+
+    def listed(*command: str) -> str:
+        done = subprocess.run([*command, library], capture_output=True, text=True, check=True)
+        return done.stdout
+
+    names = listed("nm", "--dynamic", "--defined-only", "--format=just-symbols")
+    assert set(names.split()) == {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
+    needed = listed("readelf", "--dynamic")
+    assert "[libtorch_cpu.so]" in needed
+    assert "RUNPATH" not in needed
+    assert "RPATH" not in needed
+
+
+def test_flags_are_passed_as_written_those_of_the_environment_last(
+    built: tuple[Project, Wheel],
+) -> None:
+    project, wheel = built
+    assert b"a b$$c\0" in wheel.library
+    [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
+    assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
+
+
+def test_the_compiler_of_several_words_and_the_number_of_jobs_are_used(
+    built: tuple[Project, Wheel],
+) -> None:
+    tools = built[0].root / "my tools"
+    # For the names of macros, for each object, for the library.
+    lines = (tools / "wrapper.log").read_text().splitlines()
+    assert [line.split()[0] for line in lines] == ["g++"] * 5
+    assert (tools / "ninja.log").read_text().endswith(" -j 1\n")
 
 
 def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
@@ -136,57 +191,6 @@ def test_a_platform_name_given_to_setuptools_tags_the_wheel(
     assert name.endswith("-py3-none-manylinux_2_28_x86_64.whl")
 
 
-def test_the_library_finds_torch_by_name_only(tmp_path: Path, project: Project) -> None:
-    # Something of libtorch_cpu must be used, or the linker may leave it out.
-    project.write(
-        "csrc/torch.cpp",
-        'extern "C" int aoti_torch_get_device_type(void*, int*);\n'
-        "int device(void* t) { int d; return aoti_torch_get_device_type(t, &d) + d; }\n",
-    )
-    path = tmp_path / "library.so"
-    path.write_bytes(project.wheel().library)
-    command = ["readelf", "--dynamic", path]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "[libtorch_cpu.so]" in listed
-    assert "RUNPATH" not in listed
-    assert "RPATH" not in listed
-
-
-def test_a_flag_reaches_the_compiler_as_it_is_written(project: Project) -> None:
-    project.write("csrc/one.cpp", "const char* some = SOME;\n")
-    project.configure(SOURCES + """cxx-flags = ['-DSOME="a b$$c"']\n""")
-    assert b"a b$$c\0" in project.wheel().library
-
-
-def test_flags_of_the_environment_come_last(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path, SOURCES + 'cxx-flags = ["-DLEVEL=1"]\n')
-    project.write("csrc/level.cpp", "static_assert(LEVEL == 2 && CPP == 3);\n")
-    project.wheel(
-        {"CXXFLAGS": "-ULEVEL -DLEVEL=2", "CPPFLAGS": "-DCPP=3", "LDFLAGS": "-Wl,-soname,x.so"}
-    )
-    [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
-    assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
-
-
-def test_cxx_may_be_several_words(tmp_path: Path, project: Project) -> None:
-    wrapper = project.write("my tools/wrapper", '#!/bin/sh\necho "$@" >> "$LOG"\nexec "$@"\n')
-    wrapper.chmod(0o755)
-    log = tmp_path / "log"
-    project.wheel({"CXX": f"'{wrapper}' g++", "LOG": str(log)})
-    # For the names of macros, for the object, for the library.
-    assert [line.split()[0] for line in log.read_text().splitlines()] == ["g++"] * 3
-
-
-def test_max_jobs_limits_ninja(tmp_path: Path, project: Project) -> None:
-    wrapper = project.write(
-        "bin/ninja", f'#!/bin/sh\necho "$@" > "$LOG"\nexec {find_ninja()} "$@"\n'
-    )
-    wrapper.chmod(0o755)
-    path = os.pathsep.join([str(wrapper.parent), os.environ["PATH"]])
-    project.wheel({"MAX_JOBS": "1", "PATH": path, "LOG": str(tmp_path / "log")})
-    assert (tmp_path / "log").read_text().endswith(" -j 1\n")
-
-
 def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project) -> None:
     project.write("csrc/tiny.cpp", "#error not now\n")
     folder = tmp_path / "metadata"
@@ -198,10 +202,11 @@ def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project
 def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
     project = tiny_project(
         tmp_path / "project",
-        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\n'
+        f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\nascendc = ["npu/*.cpp"]\n'
         '[tool.custom-pypto.simulated-kernels]\ncustom = ["tests/npu/custom.cpp"]\n',
     )
-    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp", "opp/a.ini")
+    expected = ("tests/npu/custom.cpp", "tests/npu/shared.h", "include/deep/extra.hpp")
+    expected += ("opp/a.ini", "npu/kernel.cpp")
     for name in (*expected, "include/notes.txt"):
         project.write(name, "")
     # What an editable install wrote is left out.
@@ -226,19 +231,3 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     project.write("tests/__init__.py", "")
     files = project.wheel().files
     assert {name for name in files if ".dist-info/" not in name} == PACKAGE
-
-
-def test_a_plugin_without_sources_needs_no_compiler_and_is_for_any_platform(
-    tmp_path: Path,
-) -> None:
-    project = tiny_project(tmp_path / "project", "")
-    env = environment({"PATH": "", "CUSTOM_PYPTO_TORCH_DIR": "/nowhere"})
-    build = "import sys, custom_pypto_build; custom_pypto_build.build_wheel(sys.argv[1])"
-    command = [sys.executable, "-c", build, str(tmp_path)]
-    subprocess.run(command, cwd=project.root, env=env, capture_output=True, check=True)
-    wheel = Wheel(tmp_path / "custom_pypto_tiny-0.3.0-py3-none-any.whl")
-    assert (wheel.manifest["library"], wheel.manifest["platform"]) == (None, "any")
-    assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so" not in wheel.files
-    assert (
-        "Root-Is-Purelib: true" in wheel.files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
-    )

@@ -75,12 +75,20 @@ def test_unsuitable_files_are_listed_and_the_others_are_imported(
     header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "empty.h").touch()
+    (tmp_path / "tiling.cpp").write_text("int x;")
+    (tmp_path / "binary.cpp").write_bytes(b"\xff\xfe")
+    (tmp_path / "list.yaml").write_text("a: b")
     folder = tmp_path / "plugin"
-    files = [str(tmp_path / "empty.h"), str(header), str(tmp_path / "missing.h")]
-    assert main(["import", "--aclnn", *files, "--output", str(folder)]) == 0
+    files = ["--aclnn", "empty.h", header.name, "missing.h", "--reg-op", "tiling.cpp", "binary.cpp"]
+    files += ["--op-plugin", "list.yaml"]
+    paths = [each if each.startswith("-") else str(tmp_path / each) for each in files]
+    assert main(["import", *paths, "--output", str(folder)]) == 0
     lines = capsys.readouterr().out.splitlines()
     skipped = [line for line in lines if line.startswith("skipped: ")]
-    assert [line.split(".h")[0].rsplit("/")[-1] for line in skipped] == ["empty", "missing"]
+    unsuitable = ("empty.h", "missing.h", "tiling.cpp", "binary.cpp", "list.yaml")
+    assert [[name for name in unsuitable if name in line] for line in skipped] == [
+        [name] for name in unsuitable
+    ]
     assert (folder / "decisions.txt").read_text(encoding="utf-8").splitlines() == skipped
     assert contract_main([str(folder / "ops.toml")]) is None
 

@@ -106,12 +106,6 @@ def test_nothing_is_overwritten(tmp_path: Path, sources: Sources) -> None:
     assert not (tmp_path / "ops.toml").exists()
 
 
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, sources: Sources) -> None:
-    folder = write(tmp_path / "file", "") / "plugin"
-    with pytest.raises(ImportingError, match=r"cannot write to .*plugin: Not a directory"):
-        write_files.write(read_files.read(sources), sources.names.values(), folder)
-
-
 HOSTILE = ["\x1b[2J", "\u202e", "\ud800", '"""', "\\", "a\nb\r\nc", "\x00\x7f", "]\n[evil]\n", "🙂"]
 
 

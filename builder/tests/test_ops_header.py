@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 from cpp_library import HIDDEN, Library, compile_library
+from custom_pypto.core.contracts import check_limits
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto.core.contracts.kernels import fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.contracts.limits import check_limits
 from custom_pypto_build import ops_header
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract

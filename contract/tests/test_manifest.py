@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import (
     ADDED_KEYS,
     EMPTY_CONTRACT,
@@ -42,14 +42,14 @@ def document(**changes: Any) -> dict[str, Any]:
 
 
 def parse(**changes: Any) -> Manifest:
-    return manifest_file.parse(json.dumps(document(**changes)))
+    return manifest.parse(json.dumps(document(**changes)))
 
 
 def test_what_is_written_is_what_is_read(tmp_path: Path) -> None:
     path = tmp_path / manifest.FILE_NAME
     GOOD.write(path)
-    assert manifest_file.read(path) == GOOD
-    assert manifest_file.read(path).to_json() == GOOD.to_json()
+    assert manifest.read(path) == GOOD
+    assert manifest.read(path).to_json() == GOOD.to_json()
 
 
 def test_a_key_of_a_later_hook_is_ignored() -> None:
@@ -72,7 +72,7 @@ def test_kernels_are_read_as_written() -> None:
 def test_a_key_that_need_not_be_there(key: str) -> None:
     values = document(platform="any" if key == "library" else "linux_x86_64")
     del values[key]
-    assert getattr(manifest_file.parse(json.dumps(values)), key) is None
+    assert getattr(manifest.parse(json.dumps(values)), key) is None
 
 
 @pytest.mark.parametrize("key", [k for k in document() if k not in OPTIONAL])
@@ -80,7 +80,7 @@ def test_a_missing_key_is_named(key: str) -> None:
     values = document()
     del values[key]
     with pytest.raises(ManifestError, match=f"^'{key}' is missing$"):
-        manifest_file.parse(json.dumps(values))
+        manifest.parse(json.dumps(values))
 
 
 @pytest.mark.parametrize(
@@ -180,14 +180,14 @@ def test_a_file_that_holds_no_manifest_is_named(
     path = tmp_path / manifest.FILE_NAME
     path.write_bytes(content)
     with pytest.raises(ManifestError, match=f"^{re.escape(f'{path}: {message}')}"):
-        manifest_file.read(path)
+        manifest.read(path)
 
 
 def test_what_is_no_file_is_explained(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"^no manifest: .* does not exist; custom_pypto_build"):
-        manifest_file.read(tmp_path / manifest.FILE_NAME)
+        manifest.read(tmp_path / manifest.FILE_NAME)
     with pytest.raises(ManifestError, match="is not a regular file"):
-        manifest_file.read(tmp_path)
+        manifest.read(tmp_path)
 
 
 def test_the_op_of_a_schema_is_named_as_the_schema_says() -> None:

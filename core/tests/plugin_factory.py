@@ -167,7 +167,7 @@ class Site:
         return self.server.run(text, [self.folder], variables)
 
     def _library(self, registers: str) -> bytes:
-        text = registers.encode() + b"\0"
+        text = registers.encode(errors="surrogateescape") + b"\0"
         assert len(text) < _ROOM
         contents = self.template.read_bytes()
         start = contents.index(_PLACE)

@@ -1,12 +1,10 @@
 // A plugin's library in C, for tests that need many: what it registers is written into the finished
 // file by plugin_factory.py, so that one compilation, without torch's headers, serves all.
 #include <custom_pypto/abi.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 CUSTOM_PYPTO_RECORD_ABI
 
@@ -28,8 +26,7 @@ extern void _ZSt20__throw_length_errorPKc(const char*);
 // Schemas, each ended by a newline; or "!" and the error text of a registration that fails. "-"
 // before a schema leaves the op without a kernel, "+" registers a kernel for the op of another, "*"
 // one for AutogradCPU. "=" before all that has a static initialiser do it, which nothing undoes;
-// there
-// "=?" and a name stands for a fault: see `fail`.
+// there "=?" and a name stand for a fault: see `fail`.
 static volatile char text[ROOM] = "CUSTOM_PYPTO_TEXT_GOES_HERE";
 
 static void* schemas;
@@ -53,22 +50,8 @@ EXPORT void custom_pypto_unregister_v1(void) {
   schemas = kernels = other_kernels = NULL;
 }
 
-static int overflow(int depth) {
-  volatile char room[4096];
-  room[0] = (char)depth;
-  return depth == 0 ? 0 : overflow(depth + 1) + room[0];
-}
-
 static void fail(const char* fault) {
   if (strcmp(fault, "exit") == 0) exit(0);
-  if (strcmp(fault, "_exit") == 0) _exit(0);
-  if (strcmp(fault, "abort") == 0) abort();
-  if (strcmp(fault, "segfault") == 0) raise(SIGSEGV);
-  if (strcmp(fault, "kill") == 0) raise(SIGKILL);
-  if (strcmp(fault, "loop") == 0) {
-    for (volatile int i = 0; i == 0;) sleep(1);
-  }
-  if (strcmp(fault, "overflow") == 0) overflow(1);
   if (strcmp(fault, "throw") == 0) _ZSt20__throw_length_errorPKc("thrown by a static initialiser");
 }
 

@@ -109,11 +109,3 @@ def test_finder_of_somebody_else_that_raises_does_no_more_than_without_us(folder
     sys.meta_path.remove(raising)  # type: ignore[arg-type]
     importlib.import_module("acme_one")
     assert events == [True]
-
-
-def test_finder_of_somebody_else_behind_the_one_that_finds_is_not_used(folder: Path) -> None:
-    write(folder, "acme_one")
-    events = watch("acme_one")
-    sys.meta_path.append(Raising())  # type: ignore[arg-type]
-    importlib.import_module("acme_one")
-    assert events == [True]

@@ -196,16 +196,3 @@ def test_a_long_call_is_cut(site: Site, tmp_path: Path) -> None:
     [line] = logged(site, tmp_path, "ops.many([torch.ones(2)] * 10_000)")
     assert "characters left out" in line
     assert len(line) < 5000
-
-
-@pytest.mark.parametrize("value", ["", "0", None])
-def test_without_the_variable_ops_are_what_torch_makes(site: Site, value: str | None) -> None:
-    install(site)
-    variables = {} if value is None else {"CUSTOM_PYPTO_LOG": value}
-    code = """
-    import sys
-    kinds = [type(ops.scale), type(ops.scale.default)]
-    assert kinds == [torch._ops.OpOverloadPacket, torch._ops.OpOverload], kinds
-    give("custom_pypto.core.call_log" in sys.modules)
-    """
-    assert site.run(CORE, code, **variables) is False

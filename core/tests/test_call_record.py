@@ -73,13 +73,6 @@ def test_tensors_are_kept_in_a_folder(site: Site, tmp_path: Path) -> None:
         assert tensors[0].untyped_storage().nbytes() == 9 * 4
 
 
-def test_of_overloads_the_one_that_runs_is_kept(site: Site, tmp_path: Path) -> None:
-    site.install("acme", ops=["pick(Tensor x) -> Tensor", "pick.two(Tensor x, int k) -> Tensor"])
-    code = "ops.pick(torch.ones(2)); ops.pick(torch.ones(2), 3)"
-    names = [call["op"] for call in recorded(site, tmp_path / "calls", code)]
-    assert names == ["pick", "pick.two"]
-
-
 def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
     install(site)
     code = """
@@ -96,23 +89,6 @@ def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
     """
     [call] = recorded(site, tmp_path, code)
     assert call["args"][0]["tensor"]["shape"] == [4]
-
-
-def test_modes_of_the_user_see_nothing_of_it(site: Site, tmp_path: Path) -> None:
-    install(site)
-    code = """
-    from torch.utils._python_dispatch import TorchDispatchMode
-    seen = []
-    class Mode(TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            seen.append(str(function))
-            return function(*args, **(kwargs or {}))
-    x = torch.arange(6).reshape(2, 3).t()
-    with Mode():
-        ops.scale(x)
-    assert seen == ["custom_pypto.scale.default"], seen
-    """
-    assert len(recorded(site, tmp_path, code)) == 1
 
 
 def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ def test_no_plugin_is_blamed_where_each_works_alone(world) -> None:
     world(lambda names: Outcome(failure=CRASH) if len(names) > 1 else Outcome(value=1))
     outcome, ended = load()
     assert (outcome.failure, ended) == (CRASH, {})
-    (found,) = [check for check in plugins.checks(DoctorContext(1.0)) if "import" in check.name]
+    (found,) = [check for check in plugins(DoctorContext(1.0)) if "import" in check.name]
     assert found.remark.endswith(f"failed, and no single plugin explains it: {CRASH}")
 
 

@@ -6,13 +6,12 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 from cli_records import ADD_KERNEL, MISSING_KERNEL
-from custom_pypto_cli import plugin_list, subprocess_call
-from custom_pypto_cli.doctor import DoctorContext, cann, machine, npu_kernels, variables
+from custom_pypto_cli import doctor, plugin_list, subprocess_call
+from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract.variables import KNOWN
@@ -24,7 +23,7 @@ from custom_pypto_discovery.installed_plugin import InstalledPlugin
 def site(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Give a folder in which modules are found first, and no variable of CANN's or ours."""
     for name in os.environ:
-        if name.startswith(variables.PREFIX) or name in (*cann.FOLDERS, AUTOLOAD):
+        if name.startswith(doctor.PREFIX) or name in (*doctor.FOLDERS, AUTOLOAD):
             monkeypatch.delenv(name)
     monkeypatch.syspath_prepend(str(tmp_path))
     return tmp_path
@@ -43,7 +42,6 @@ class Case:
     """Modules with a distribution each; a name may end in the version."""
     versions: Mapping[str, str] | None = None
     """The versions of all distributions that are installed, if not the real ones."""
-    variables: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[str] = ()
 
 
@@ -73,16 +71,6 @@ CASES = {
         "torch", "import torch_npu", "problem", SIMULATED, WITHOUT_CANN, SIMULATOR
     ),
     "variable of CANN": Case("cann", "ASCEND_HOME_PATH", "ok", "not set", versions={}),
-    "folder of CANN": Case(
-        "cann", "ASCEND_HOME_PATH", "ok", "", variables={"ASCEND_HOME_PATH": "."}
-    ),
-    "no folder of CANN": Case(
-        "cann",
-        "ASCEND_CUSTOM_OPP_PATH",
-        "problem",
-        "ASCEND_CUSTOM_OPP_PATH names ./none, which is not there",
-        variables={"ASCEND_CUSTOM_OPP_PATH": ".:./none"},
-    ),
     "torch_npu without CANN": Case(
         "cann", "ASCEND_HOME_PATH", "note", "CANN's environment is not set", versions=BOTH
     ),
@@ -105,50 +93,35 @@ CASES = {
         versions={"custom-pypto-core": ""},
     ),
     "no variable": Case("variables", "CUSTOM_PYPTO_*", "ok", "none is set"),
-    "variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_STRICT",
-        "ok",
-        "'1'",
-        variables={"CUSTOM_PYPTO_STRICT": "1"},
-    ),
-    "lock file that is gone": Case(
-        "variables",
-        "CUSTOM_PYPTO_LOCKFILE",
-        "problem",
-        "no plugin may load: the lock file /gone cannot",
-        variables={"CUSTOM_PYPTO_LOCKFILE": "/gone"},
-    ),
-    "misspelt variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_PLUGIN",
-        "problem",
-        "custom_pypto does not read CUSTOM_PYPTO_PLUGIN\ndid you mean CUSTOM_PYPTO_PLUGINS?",
-        variables={"CUSTOM_PYPTO_PLUGIN": "add_custom"},
-    ),
-    "unknown variable": Case(
-        "variables",
-        "CUSTOM_PYPTO_TOKEN",
-        "problem",
-        f"set\ncustom_pypto does not read CUSTOM_PYPTO_TOKEN\nthere are {', '.join(KNOWN)}",
-        variables={"CUSTOM_PYPTO_TOKEN": "a secret"},
-    ),
-    "variable of the simulator": Case(
-        "variables",
-        "CUSTOM_PYPTO_SIM_TOKEN",
-        "ok",
-        "set\n\n",
-        variables={"CUSTOM_PYPTO_SIM_TOKEN": "a secret"},
-    ),
-    "value without effect": Case(
-        "variables",
-        "CUSTOM_PYPTO_DISABLE",
-        "problem",
-        "'not_installed'",
-        variables={"CUSTOM_PYPTO_DISABLE": "not_installed"},
-    ),
     "no torch_npu": Case("npu_kernels", "search", "ok", "torch_npu is not installed", versions={}),
 }
+
+
+NO_PLUGINS = "custom_pypto does not read CUSTOM_PYPTO_PLUGIN\ndid you mean CUSTOM_PYPTO_PLUGINS?"
+NO_TOKEN = f"set\ncustom_pypto does not read CUSTOM_PYPTO_TOKEN\nthere are {', '.join(KNOWN)}"
+# A variable and its value; the level and words of its check.
+VARIABLES = [
+    ("ASCEND_HOME_PATH", ".", "ok", ""),
+    ("ASCEND_CUSTOM_OPP_PATH", ".:./none", "problem", "names ./none, which is not there"),
+    ("CUSTOM_PYPTO_STRICT", "1", "ok", "'1'"),
+    ("CUSTOM_PYPTO_LOCKFILE", "/gone", "problem", "may load: the lock file /gone cannot"),
+    ("CUSTOM_PYPTO_PLUGIN", "add_custom", "problem", NO_PLUGINS),
+    ("CUSTOM_PYPTO_TOKEN", "a secret", "problem", NO_TOKEN),
+    # The simulator checks its own.
+    ("CUSTOM_PYPTO_SIM_TOKEN", "a secret", "ok", "set\n\n"),
+    ("CUSTOM_PYPTO_DISABLE", "not_installed", "problem", "'not_installed'"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "level", "words"), VARIABLES)
+def test_a_variable(
+    site: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, level: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    found = found_by("cann" if name.startswith("ASCEND") else "variables")[name]
+    assert found.level.value == level
+    assert words in "\n".join([found.value, found.remark, found.advice])
+    assert "secret" not in repr(found)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -163,21 +136,17 @@ def test_section(case: Case, site: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.delitem(sys.modules, Path(file).parts[0], raising=False)
         (site / file).parent.mkdir()
         (site / file).touch()
-    for name, value in case.variables.items():
-        monkeypatch.setenv(name, value)
     if case.versions is not None:
         monkeypatch.setattr(distributions, "version", case.versions.get)
     found = found_by(case.section)[case.check]
     assert found.level.value == case.level
     assert case.words in "\n".join([found.value, found.remark, found.advice])
-    assert "secret" not in repr(found)
     if SIMULATOR["custom-pypto-simulator"] not in (case.versions or {}).values():
         assert SIMULATED not in found.advice
 
 
 def found_by(section: str) -> dict[str, Check]:
-    checks = import_module(f"custom_pypto_cli.doctor.{section}").checks(DoctorContext())
-    return {check.name: check for check in checks}
+    return {check.name: check for check in getattr(doctor, section)(DoctorContext())}
 
 
 def test_a_lock_file_that_can_be_used_is_no_problem(
@@ -192,7 +161,7 @@ def test_a_variable_that_is_named_for_a_plugin_is_no_problem(
     site: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin = InstalledPlugin("first", "acme_first", "acme-first", "1.0", site)
-    monkeypatch.setattr(variables.candidates, "find", lambda: (plugin,))
+    monkeypatch.setattr(doctor.candidates, "find", lambda: (plugin,))
     monkeypatch.setenv("CUSTOM_PYPTO_FIRST_ORDER", "1")
     assert [*found_by("variables").values()] == [Check("CUSTOM_PYPTO_FIRST_ORDER", "set")]
 
@@ -209,7 +178,7 @@ def test_features_of_processors(tmp_path: Path, line: str | None, features: list
     cpuinfo = tmp_path / "cpuinfo"
     if line is not None:
         cpuinfo.write_text(f"processor : 0\n{line}\n")
-    assert machine.cpu_features(cpuinfo) == features
+    assert doctor.cpu_features(cpuinfo) == features
 
 
 OTHER = Path("/other/op_api/lib/libcust_opapi.so")
@@ -259,7 +228,7 @@ def search(monkeypatch: pytest.MonkeyPatch) -> Callable[[Outcome], Check]:
 
     def end(outcome: Outcome) -> Check:
         monkeypatch.setattr(subprocess_call, "call", lambda function, **options: outcome)
-        (found,) = npu_kernels.checks(DoctorContext())
+        (found,) = doctor.npu_kernels(DoctorContext())
         return found
 
     return end

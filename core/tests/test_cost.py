@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.contracts.cost import evaluate_cost
+from custom_pypto.core.contracts import evaluate_cost
 from custom_pypto_contract.contract import OpContract
 from manifests import contract_of
 from plugin_factory import Site

@@ -47,10 +47,10 @@ AT_THE_FIRST_CALL = "custom_pypto_plugin.op_functions"
 
 def test_imports_go_one_way() -> None:
     assert imports_of(AT_THE_FIRST_CALL) == {
-        *("custom_pypto", "custom_pypto.core", "custom_pypto.core.namespace")
+        *("custom_pypto", "custom_pypto.core", "custom_pypto.core.derivative")
     }
     assert "custom_pypto.core.loader" in imports_of("custom_pypto.core")
-    assert "custom_pypto.core.contracts.limits" in imports_of("custom_pypto.core.contracts")
+    assert "custom_pypto.core.contracts.evaluation" in imports_of("custom_pypto.core.contracts")
     try:
         others = {module: imports_of(module) for module in FILES if module != AT_THE_FIRST_CALL}
         TopologicalSorter(others).prepare()

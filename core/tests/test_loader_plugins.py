@@ -129,10 +129,3 @@ def custom_pypto_samples(): return {"furst": list}
         "PluginError: the plugin 'first' (custom-pypto-first 0.1.0): custom_pypto_samples:"
         " 'furst' is not an op of this plugin; did you mean 'first'? its ops are 'first'"
     ) in done.stderr
-
-
-def test_record_of_a_plugin_without_a_library_has_its_folder(site: Site) -> None:
-    code = f"{HOOKS}@hookimpl\ndef custom_pypto_kernels(): return {{'first': {{'CPU': fake}}}}"
-    installed = site.install("first", code, with_library=False)
-    found = site.load("[[str(p.folder), p.library, p.library_sha256] for p in core.plugins()]")
-    assert found == [[str(installed.package), None, ""]]

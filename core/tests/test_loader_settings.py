@@ -27,25 +27,40 @@ def test_strict_makes_the_import_fail_and_names_every_failure(site: Site) -> Non
 
 @pytest.mark.parametrize(
     ("action", "variables", "error"),
-    [("default", {STRICT: "1"}, "PluginError"), ("error", {}, "PluginFailedWarning")],
-    ids=["strict", "warnings that are errors"],
+    [
+        ("default", {STRICT: "1"}, "PluginError"),
+        ("error", {}, "PluginFailedWarning"),
+        ("default", {"INTERRUPT": "1"}, "KeyboardInterrupt"),
+    ],
+    ids=["strict", "warnings that are errors", "interrupted"],
 )
-def test_import_that_fails_leaves_nothing_loaded(
+def test_import_that_fails_leaves_nothing_behind_and_can_be_tried_again(
     site: Site, action: str, variables: dict[str, str], error: str
 ) -> None:
-    site.install("healthy")
-    site.install("broken", "raise ValueError")
+    site.install("a_healthy")
+    site.install(
+        "broken",
+        """
+        import os
+        if os.environ.get("INTERRUPT"): raise KeyboardInterrupt
+        raise ValueError
+        """,
+    )
     given = site.run(
         f"""
-        import torch, warnings
+        import os, torch, warnings
         warnings.simplefilter({action!r})
         try: import custom_pypto.core
-        except Exception as error: raised = type(error).__name__
-        give([raised, hasattr(torch.ops.custom_pypto, "healthy")])
+        except BaseException as error: raised = type(error).__name__
+        left = torch._C._get_operation_overload("custom_pypto::a_healthy", "")
+        for name in {[*variables]}: del os.environ[name]
+        warnings.simplefilter("ignore")
+        import custom_pypto.core as core
+        give([raised, left, {{p.name: p.status for p in core.plugins()}}])
         """,
         **variables,
     )
-    assert given == [error, False]
+    assert given == [error, None, {"a_healthy": "loaded", "broken": "failed"}]
 
 
 def test_strict_does_not_mind_blocked_plugins_and_what_requires_them(site: Site) -> None:

@@ -297,11 +297,6 @@ def test_import_without_a_usable_lock_loads_nothing_and_raises_nothing(site: Sit
     assert (report["states"], report["ops"]) == ({"first": "rejected"}, [])
 
 
-def test_import_without_the_variable_does_not_import_the_module(site: Site) -> None:
-    site.install("first")
-    assert site.load("import sys; 'custom_pypto_discovery.lock_file' in sys.modules") is False
-
-
 # The command
 
 

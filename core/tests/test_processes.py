@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 from loading import FAKES
 from plugin_factory import Site
@@ -51,23 +49,3 @@ def test_workers_of_a_data_loader_call_ops(site: Site, method: str) -> None:
         give([[batch.tolist() for batch in loader], work.look()])
     """
     assert site.run(code) == [[[[1]], [[1]]], LOOKED]
-
-
-# torch's own kernel: no plugin is installed.
-BUSY = """
-import os, signal, torch
-torch.set_num_threads(2)
-def busy(): return torch.ones(1 << 20).add(1).sum().item()
-busy()
-child = os.fork()
-if child == 0:
-    {}
-    os._exit(0 if busy() == 2 << 20 else 9)
-give(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-
-
-def test_torch_itself_hangs_in_a_fork_of_a_process_whose_threads_ran(site: Site) -> None:
-    # docs/discovery.md says so.
-    assert site.run(BUSY.format("signal.alarm(2)")) == -signal.SIGALRM
-    assert site.run(BUSY.format("torch.set_num_threads(1)")) == 0

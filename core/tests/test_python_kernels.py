@@ -38,7 +38,7 @@ def custom_pypto_kernels(): return {kernels}
 
 
 def test_plugin_without_a_library_works(site: Site) -> None:
-    site.install("first", KERNELS, with_library=False)
+    installed = site.install("first", KERNELS, with_library=False)
     assert site.load("""
         x = torch.ones(2, requires_grad=True)
         y = ops.first(x)
@@ -48,14 +48,16 @@ def test_plugin_without_a_library_works(site: Site) -> None:
             y.tolist(),
             x.grad.tolist(),
             list(ops.first(torch.ones(3, device="meta")).shape),
-            [plugin.status, plugin.library, plugin.ops[0].dispatch_keys],
+            [plugin.status, plugin.library, plugin.library_sha256, str(plugin.folder)],
+            plugin.ops[0].dispatch_keys,
             [core.cpu_isa("first"), core.npu_kernels("first")],
         ]
         """) == [
         [2, 2],
         [2, 2],
         [3],
-        ["loaded", None, ["CPU", "Meta", "Autograd"]],
+        ["loaded", None, "", str(installed.package)],
+        ["CPU", "Meta", "Autograd"],
         [None, []],
     ]
 

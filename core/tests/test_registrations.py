@@ -23,98 +23,66 @@ LIBRARY = """
 import torch
 library = torch.library.Library("custom_pypto", "FRAGMENT")
 """
-# A kernel of the tests' plugins returns its argument, 2; these return 7.
-CHANGE = "library.impl('{op}', lambda x: x + 5, '{key}')"
-CHANGED = "it changes what is registered for custom_pypto::{}, which is an op of another plugin"
-ADDED = "it registers the op {!r}, which its manifest does not list: describe it in ops.toml"
 BROKEN = "broken(Tensor x) -> Tensor\n"
-
-# Code of its module or what its library registers; the reason; the plugin whose op stays changed.
-INTRUSIONS = {
-    "kernel": (LIBRARY + CHANGE.format(op="ant", key="CPU"), CHANGED.format("ant"), "ant"),
-    "kernel for another key": (
-        LIBRARY + CHANGE.format(op="ant", key="AutogradCPU"),
-        CHANGED.format("ant"),
-        "ant",
-    ),
-    "kernel by a function of torch.library": (
-        "import torch\ntorch.library.impl('custom_pypto::ant', 'CPU', lambda x: x + 5)",
-        CHANGED.format("ant"),
-        "ant",
-    ),
-    "kernel by a library that is dropped": (
-        """
+# Registers a kernel, and leaves no library behind.
+DROPPED = """
 def change():
     import torch
     library = torch.library.Library("custom_pypto", "IMPL")
     library.impl("ant", lambda x: x + 5, "CPU")
     raise LookupError
 change()
-""",
-        "importing its module 'custom_pypto_broken' failed: LookupError",
-        None,
-    ),
-    "kernel of an op that loads later": (
-        LIBRARY + CHANGE.format(op="zebra", key="AutogradCPU"),
-        CHANGED.format("zebra"),
-        "zebra",
-    ),
-    "schema of an op that loads later": (
-        LIBRARY + "library.define('zebra(Tensor x) -> Tensor')",
-        CHANGED.format("zebra"),
-        "zebra",
-    ),
-    "another plugin's library unregistered": (
-        """
+"""
+UNREGISTERING = """
 import ctypes, custom_pypto.core as core
 [path] = [p.library for p in core.plugins() if p.name == "ant"]
 ctypes.CDLL(str(path)).custom_pypto_unregister_v1()
-""",
-        CHANGED.format("ant"),
-        "ant",
-    ),
-    "op of nobody": (
-        LIBRARY + "library.define('other_op(Tensor x) -> Tensor')",
-        ADDED.format("other_op"),
-        None,
-    ),
-    "kernel of no op": (
-        LIBRARY + CHANGE.format(op="other_op", key="CPU"),
-        ADDED.format("other_op"),
-        None,
-    ),
-    "overload of its op": (
-        LIBRARY + "library.define('broken.other(Tensor x) -> Tensor')",
-        ADDED.format("broken.other"),
-        None,
-    ),
-    "library: kernel": (BROKEN + "+ant(Tensor x) -> Tensor", CHANGED.format("ant"), None),
-    "library: op": (BROKEN + "other_op(Tensor x) -> Tensor", ADDED.format("other_op"), None),
-    "static initialiser: kernel": (
-        BROKEN + "=+ant(Tensor x) -> Tensor",
-        CHANGED.format("ant"),
-        "ant",
-    ),
-    "static initialiser: kernel for another key": (
-        BROKEN + "=*ant(Tensor x) -> Tensor",
-        CHANGED.format("ant"),
-        "ant",
-    ),
-    "static initialiser: kernel of an op that loads later": (
-        BROKEN + "=+zebra(Tensor x) -> Tensor",
-        CHANGED.format("zebra"),
-        "zebra",
-    ),
-    "static initialiser: schema of an op that loads later": (
-        BROKEN + "=zebra(Tensor x) -> Tensor",
-        CHANGED.format("zebra"),
-        "zebra",
-    ),
-    "static initialiser: op": (
-        BROKEN + "=other_op(Tensor x) -> Tensor",
-        ADDED.format("other_op"),
-        None,
-    ),
+"""
+
+
+def impl(op: str, key: str = "CPU") -> str:
+    """Code that registers a kernel; those of the tests' plugins return 2, this one 7."""
+    return f"{LIBRARY}library.impl('{op}', lambda x: x + 5, '{key}')"
+
+
+def define(op: str) -> str:
+    return f"{LIBRARY}library.define('{op}(Tensor x) -> Tensor')"
+
+
+def by_library(mark: str, op: str) -> str:
+    """What a library registers besides its op; "=" marks what a static initialiser does."""
+    return f"{BROKEN}{mark}{op}(Tensor x) -> Tensor"
+
+
+def changes(op: str) -> str:
+    return f"it changes what is registered for custom_pypto::{op}, which is an op of another plugin"
+
+
+def adds(op: str) -> str:
+    return f"it registers the op {op!r}, which its manifest does not list: describe it in ops.toml"
+
+
+WITHOUT_LIBRARY = "import torch\ntorch.library.impl('custom_pypto::ant', 'CPU', lambda x: x + 5)"
+FAILED = "importing its module 'custom_pypto_broken' failed: LookupError"
+# Code of its module or what its library registers; the reason; the plugin whose op stays changed.
+INTRUSIONS = {
+    "kernel": (impl("ant"), changes("ant"), "ant"),
+    "kernel for another key": (impl("ant", "AutogradCPU"), changes("ant"), "ant"),
+    "kernel by a function of torch.library": (WITHOUT_LIBRARY, changes("ant"), "ant"),
+    "kernel by a library that is dropped": (DROPPED, FAILED, None),
+    "kernel of an op that loads later": (impl("zebra", "AutogradCPU"), changes("zebra"), "zebra"),
+    "schema of an op that loads later": (define("zebra"), changes("zebra"), "zebra"),
+    "another plugin's library unregistered": (UNREGISTERING, changes("ant"), "ant"),
+    "op of nobody": (define("other_op"), adds("other_op"), None),
+    "kernel of no op": (impl("other_op"), adds("other_op"), None),
+    "overload of its op": (define("broken.other"), adds("broken.other"), None),
+    "library: kernel": (by_library("+", "ant"), changes("ant"), None),
+    "library: op": (by_library("", "other_op"), adds("other_op"), None),
+    "initialiser: kernel": (by_library("=+", "ant"), changes("ant"), "ant"),
+    "initialiser: kernel for another key": (by_library("=*", "ant"), changes("ant"), "ant"),
+    "initialiser: kernel of a later op": (by_library("=+", "zebra"), changes("zebra"), "zebra"),
+    "initialiser: schema of a later op": (by_library("=", "zebra"), changes("zebra"), "zebra"),
+    "initialiser: op": (by_library("=", "other_op"), adds("other_op"), None),
 }
 
 
@@ -146,25 +114,12 @@ def test_plugin_that_registers_more_fails_and_what_stays_is_not_called(
 
 def test_op_of_somebody_else_disturbs_no_plugin(site: Site) -> None:
     site.install("ant")
-    given = site.run(
-        LIBRARY,
-        "library.define('other_op(Tensor x) -> Tensor')\n"
-        + CHANGE.format(op="other_op", key="CPU"),
-        REPORT,
-    )
+    given = site.run(define("other_op"), impl("other_op").removeprefix(LIBRARY), REPORT)
     assert given["results"]["other_op"] == 7
     assert given["states"] == {"ant": "loaded"}
 
 
 def test_what_was_registered_before_new_plugins_load_is_left_alone(site: Site) -> None:
     site.install("ant")
-    given = site.load(
-        """
-        library = torch.library.Library("custom_pypto", "FRAGMENT")
-        library.impl("ant", lambda x: x + 5, "CPU")
-        core.load_new()
-        ops.ant(torch.ones(1)).item()
-        """,
-        quiet=True,
-    )
-    assert given == 6
+    code = "\ncore.load_new()\nops.ant(torch.ones(1)).item()"
+    assert site.load(impl("ant") + code, quiet=True) == 6

@@ -101,17 +101,6 @@ def test_upgrade_downgrade_and_uninstall(place: Place) -> None:
     assert not list(place.site.glob("custom_pypto_first*"))
 
 
-def test_leftover_metadata_does_not_hide_the_plugin(place: Place, tmp_path: Path) -> None:
-    place.wheel("1.0")
-    place.pip("pip install custom-pypto-first")
-    metadata = place.site / "custom_pypto_first-1.0.dist-info"
-    shutil.copytree(metadata, tmp_path / "kept")
-    place.wheel("2.0")
-    place.pip("pip install --upgrade custom-pypto-first")
-    shutil.copytree(tmp_path / "kept", metadata)
-    assert place.states() == LOADED_2
-
-
 def _overwrite_manifest(plugin: Installed) -> None:
     plugin.forge(version="0.5")
 
@@ -152,28 +141,3 @@ def test_a_plugin_for_an_older_core_is_mended_by_the_advice(place: Place) -> Non
     place.wheel("2.0")
     place.pip(advised(reason))
     assert place.states() == LOADED_2
-
-
-def test_a_plugin_that_is_removed_or_replaced_while_it_is_loaded_stays(place: Place) -> None:
-    place.wheel("1.0")
-    place.pip("pip install custom-pypto-first")
-    place.wheel("2.0")
-    python = [sys.executable, "-m", "pip", "--python", str(place.environment.python), "-q"]
-    upgrade = [*python, "install", "--no-index", "--find-links", str(place.wheels), "-U"]
-    upgrade.append("custom-pypto-first")
-    uninstall = [*python, "uninstall", "-y", "custom-pypto-first"]
-    done = place.server.run(
-        f"""
-import json, subprocess
-import custom_pypto.core as core
-states = []
-for command in {[upgrade, uninstall]}:
-    subprocess.run(command, check=True, capture_output=True)
-    core.load_new()
-    states.append([[p.version, p.status] for p in core.plugins()])
-print(json.dumps(states))
-""",
-        [place.site],
-        {},
-    )
-    assert json.loads(done.stdout) == [[["1.0", "loaded"]]] * 2, done.stderr

@@ -16,7 +16,7 @@ from torch import Tensor
 from transformers import DynamicCache
 from transformers.generation.streamers import BaseStreamer
 
-from benchmarks.transformers import models
+from examples.transformers_model import build
 
 OURS = "custom_pypto"
 IMPLEMENTATIONS = ("eager", "sdpa", OURS)
@@ -51,7 +51,7 @@ def make_model(seed: int) -> Any:
     """Return a model in fp32, so that the order of additions changes no token."""
     # With an initializer_range larger than usual attention matters.
     options = {"initializer_range": 0.1, "pad_token_id": 0}
-    return models.build("deepseek_v32", SIZES, seed, torch.float32, "eager", **options).eval()
+    return build("deepseek_v32", SIZES, seed, torch.float32, "eager", **options).eval()
 
 
 def make_prompt(length: int, seed: int) -> Tensor:

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from custom_pypto_transformers import indexer_losses
 
-from benchmarks.transformers import models
 from examples.text import Text
+from examples.transformers_model import build
 
 RATE = 3e-3
 BATCH = 8
@@ -74,7 +74,7 @@ def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]
     The indexers learn as DeepSeek's do: their loss is the divergence of their scores from the
     attention, and neither loss has gradients for the other's weights.
     """
-    model = models.build(
+    model = build(
         *("deepseek_v32", SIZES | {"index_topk": plan.tokens}, plan.seed),
         *(torch.float32, "custom_pypto"),
         pad_token_id=0,

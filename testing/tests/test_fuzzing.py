@@ -22,7 +22,6 @@ from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, Change, HostileCall
 from custom_pypto_testing.fuzz_oracle import REASONS, Disagreement, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
 from custom_pypto_testing.ops_under_test import Op
-from custom_pypto_testing.repro_code import as_python
 from faulty_ops import registered
 from manifests import contract_of
 from torch import Tensor
@@ -223,7 +222,7 @@ def test_call_that_ends_the_process_is_named_and_the_next_one_is_run(how: str) -
     assert tally.counts["run"] == first.calls
     assert {fault for _, fault in tally.faults} == {f"the process {how}: last words"}
     assert f"--custom-pypto-fuzz=1,0,{numbers[0]};" in text
-    assert "    k=2147483647,\n)" in text
+    assert ", k=2147483647" in text
     assert fuzzed(kernel, series=Series(1, 0, numbers[-1]))[0].faults == [tally.faults[-1]]
 
 
@@ -346,15 +345,10 @@ def described(given: dict[str, Any]) -> dict[str, object]:
     return found
 
 
-def test_a_call_is_the_same_each_time_and_as_python() -> None:
-    for one, other, different in zip(calls(400), calls(400), calls(400, seed=1), strict=True):
+def test_a_call_is_the_same_each_time_and_another_for_another_seed() -> None:
+    for one, other, different in zip(calls(100), calls(100), calls(100, seed=1), strict=True):
         assert described(one.call.kwargs) == described(other.call.kwargs)
-        text = as_python(one.call)
-        assert text != as_python(different.call)
-        code = text.replace("torch.ops.custom_pypto_testing_ops.plus.default(", "given = dict(")
-        names: dict[str, Any] = {}
-        exec(code, names)
-        assert described(names["given"]) == described(one.call.kwargs), text
+        assert described(one.call.kwargs) != described(different.call.kwargs)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1,-1", "1,2,3,4", "many"])

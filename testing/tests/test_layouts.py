@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 import torch
-from custom_pypto.core.contracts.arguments import bind_arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_testing.drawn_samples import as_sample, drawn_samples
 from custom_pypto_testing.layouts import layouts_of
 from custom_pypto_testing.sample_generator import draw

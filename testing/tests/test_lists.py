@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.api import compile_definition
-from custom_pypto.core.contracts.cost import evaluate_cost
+from custom_pypto.core.contracts import evaluate_cost
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import PluginError

@@ -14,7 +14,7 @@ def test_small_matrices(tmp_path: Path) -> None:
     cells = ["--decodes", "1x3000", "2x3000", "--prefills", "1x300"]
     # A dense cache of the first decode fits, that of the second does not.
     limit = ["--dense-gigabytes", "0.01"]
-    output = ["--output", str(tmp_path / "run")]
+    output = ["--output", str(tmp_path / "run.json")]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.vllm", "--tiny", *cells, *limit, *output],
         cwd=ROOT,

@@ -114,7 +114,7 @@ def _compiles(needs: list[str]) -> bool:
     if any(need.startswith("tomli") for need in needs):
         return True
     from .errors import BuildError
-    from .toml_file import read_toml, subtable
+    from .settings import read_toml, subtable
 
     try:
         document = read_toml(Path.cwd() / "pyproject.toml")

@@ -10,8 +10,8 @@ from custom_pypto_contract import guarded
 
 from custom_pypto_build.compiler import core_include, find_compiler
 from custom_pypto_build.errors import BuildError
+from custom_pypto_build.installed import find_torch
 from custom_pypto_build.ninja import find_ninja
-from custom_pypto_build.torch_headers import find_torch
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 

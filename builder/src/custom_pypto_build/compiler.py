@@ -15,9 +15,8 @@ from custom_pypto_contract import abi
 
 from . import installed
 from .errors import BuildError
-from .settings import Settings
-from .toml_file import read_toml
-from .torch_headers import Torch
+from .installed import Torch
+from .settings import Settings, read_toml
 
 _DEFAULTS = ("g++", "c++", "clang++")
 

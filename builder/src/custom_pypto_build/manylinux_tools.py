@@ -24,7 +24,7 @@ from custom_pypto_contract import platforms, variables
 
 from .compiler import Compiler
 from .errors import BuildError
-from .torch_headers import Torch
+from .installed import Torch
 
 _OLDER = Path(__file__).with_name("older_systems")
 LIBSTDCXX = _OLDER / "libstdcxx.cpp"

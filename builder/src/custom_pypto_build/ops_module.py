@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import keyword
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_contract import python_signature
 from custom_pypto_contract.contract import OpContract
+from custom_pypto_contract.description import describe
 from custom_pypto_contract.ops_file import OpsFile
+from custom_pypto_contract.schema import Argument, Schema
 
 from .errors import BuildError
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = {names!r}
 {constants}"""
+_TYPES = {"ScalarType": "torch.dtype", "Device": "torch.device | str"}
 _MARK = '"""Written by custom_pypto_build: '
 # Names with another meaning in the module.
 _TAKEN = frozenset(
@@ -119,6 +122,52 @@ def write(plugin: str, file: OpsFile, package: Path) -> None:
 def _function(name: str, op: OpContract) -> Iterator[str]:
     yield f"@op_function({op.name!r})"
     yield f"def {name}("
-    yield from (f"    {each}," for each in python_signature.parameters(op.schema))
-    yield f") -> {python_signature.returned(op.schema)}:"
-    yield from (f"    {line}" if line else "" for line in python_signature.docstring(op))
+    yield from (f"    {each}," for each in parameters(op.schema))
+    yield f") -> {returned(op.schema)}:"
+    text = describe(op).replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    lines = [*f'"""{text}'.split("\n"), '"""']
+    yield from (f"    {line}" if line else "" for line in lines)
+
+
+def parameters(schema: Schema) -> Iterator[str]:
+    """Yield the parameters, such as ``k: int = 1``, and ``*`` before those by keyword only."""
+    is_keyword_only = False
+    for argument in schema.arguments:
+        if argument.is_keyword_only and not is_keyword_only:
+            yield "*"
+        is_keyword_only = argument.is_keyword_only
+        yield f"{argument.name}: {_annotation(argument)}{_default(argument)}"
+
+
+def returned(schema: Schema) -> str:
+    """Return the annotation of what the op returns."""
+    types = [_type(each.type, "list") for each in schema.returns]
+    if len(types) > 1:
+        return f"tuple[{', '.join(types)}]"
+    return types[0] if types else "None"
+
+
+def _annotation(argument: Argument) -> str:
+    annotation = _type(argument.type, "Sequence")
+    default = argument.default_value
+    if argument.type.endswith("[]") and default is not None and not isinstance(default, list):
+        # One number stands for all elements of a list with a size.
+        return f"{_type(argument.type[:-2], 'Sequence')} | {annotation}"
+    return annotation
+
+
+def _default(argument: Argument) -> str:
+    if argument.default is None:
+        return ""
+    default = argument.default_value
+    if isinstance(default, str):
+        return f" = {json.dumps(default)}"
+    return f" = {tuple(default) if isinstance(default, list) else default!r}"
+
+
+def _type(type_: str, sequence: str) -> str:
+    if type_.endswith("?"):
+        return f"{_type(type_[:-1], sequence)} | None"
+    if type_.endswith("[]"):
+        return f"{sequence}[{_type(type_[:-2], sequence)}]"
+    return _TYPES.get(type_, type_)

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from custom_pypto_contract import abi, elf, manifest, manifest_file, ops_file, platforms
+from custom_pypto_contract import abi, elf, manifest, ops_file, platforms
 from custom_pypto_contract.elf import ElfError
 from custom_pypto_contract.errors import ContractError, how_to_install
 from custom_pypto_contract.ops_file import OpsFile
@@ -20,9 +20,9 @@ from . import (
     source_files,
 )
 from .errors import BuildError
+from .installed import find_torch
 from .ninja import NinjaFile, run_ninja, write_compile_commands
 from .settings import Settings, read_settings
-from .torch_headers import find_torch
 
 OPP_FOLDER = "opp"
 COMPILE_COMMANDS = "compile_commands.json"
@@ -138,7 +138,7 @@ def install(
         kernels=kernels,
     )
     try:
-        manifest_file.parse(description.to_json())
+        manifest.parse(description.to_json())
     except manifest.ManifestError as error:
         raise BuildError(f"the plugin's manifest would not be valid: {error}") from None
     ops_module.write(plugin.name, ops, package)

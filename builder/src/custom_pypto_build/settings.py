@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from custom_pypto_contract import manifest, tables
-from custom_pypto_contract.errors import did_you_mean
+from custom_pypto_contract import manifest, ops_file, tables
+from custom_pypto_contract.errors import ContractError, did_you_mean
 from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
 from custom_pypto_contract.tables import TableError, record, table_of
 
 from . import patterns
 from .errors import BuildError
-from .toml_file import read_toml, subtable
 
 TABLE = "tool.custom-pypto"
 _STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
@@ -44,33 +43,13 @@ class IsaSource:
 
 
 @dataclass(frozen=True)
-class SimulatedKernels:
-    """Simulated NPU kernels for tests: the sources of each vendor's library.
-
-    Paths are relative to `root`, with ``/``. Vendors are in the order of pyproject.toml. `opp` is
-    where the plugin's real kernels are. `ascendc` are those of the sources that the plugin's own
-    AscendC kernels are compiled from, `launchers` the library of these; "" where there are none.
-    """
-
-    root: Path
-    include_dirs: tuple[str, ...]
-    opp: str | None
-    sources: Mapping[str, tuple[str, ...]]
-    ascendc: frozenset[str]
-    launchers: str
-
-    @property
-    def files(self) -> frozenset[str]:
-        """The sources of every vendor."""
-        return frozenset(file for files in self.sources.values() for file in files)
-
-
-@dataclass(frozen=True)
 class Settings:
     """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``.
 
     `isa_sources` are compiled once for each instruction set, `sources` once, `ascendc_sources` by
-    the Ascend compiler, where there is one.
+    the Ascend compiler, where there is one. `simulated_kernels` are NPU kernels for tests: the
+    sources of each vendor's library, in the order of pyproject.toml. `opp` is where the real NPU
+    kernels are. A folder with simulated kernels alone has no `name`, `module` and sources.
     """
 
     root: Path
@@ -85,7 +64,7 @@ class Settings:
     flags: tuple[str, ...]
     opp: str | None
     requires_ops: tuple[str, ...]
-    simulated_kernels: SimulatedKernels
+    simulated_kernels: Mapping[str, tuple[str, ...]]
 
     @property
     def has_library(self) -> bool:
@@ -98,35 +77,66 @@ class Settings:
         return any(source.int8 for source in self.isa_sources)
 
     @property
+    def simulated_sources(self) -> frozenset[str]:
+        """The sources of the simulated kernels of every vendor."""
+        return frozenset(file for files in self.simulated_kernels.values() for file in files)
+
+    @property
     def package(self) -> str:
         """The top-level package of `module`, which the entry point names."""
         return self.module.split(".")[0]
 
 
 def read_settings(root: Path) -> Settings:
-    """The settings in ``root / "pyproject.toml"``.
+    """The settings of the plugin in ``root / "pyproject.toml"``.
 
     Raises:
         BuildError: a key is missing, unknown or has a wrong value, or a file it names is not there.
     """
-    document = read_toml(root / "pyproject.toml")
-    name, module = _entry_point(document)
-    if "custom-pypto" not in subtable(document, "tool"):
-        raise BuildError(
-            f"pyproject.toml: the table [{TABLE}] is missing; it describes the plugin's library,"
-            ' such as sources = ["csrc/**/*.cpp"], and is empty where all kernels are Python'
-        )
-    table = _table(document)
-    sources, isa_sources = _sources(root, table)
-    ascendc_sources = _ascendc_sources(root, table, {*sources})
-    simulated_kernels = _simulated_kernels(root, table, document)
-    for path in (*sources, *(each.path for each in isa_sources)):
-        if path in simulated_kernels.files:
+    settings = _read(root, is_plugin=True)
+    for path in (*settings.sources, *(each.path for each in settings.isa_sources)):
+        if path in settings.simulated_sources:
             raise BuildError(
                 f"pyproject.toml: {TABLE}.sources and {TABLE}.simulated-kernels both match"
                 f" {path!r}: the one is what the wheel is built from, the other is for tests"
                 " alone; narrow the patterns"
             )
+    return settings
+
+
+def read_simulated_kernels(root: Path) -> Settings:
+    """The settings in ``root / "pyproject.toml"``, which may be of simulated kernels alone.
+
+    The sources of a plugin are not read.
+
+    Raises:
+        BuildError: there are no simulated kernels, or a key has a wrong value.
+    """
+    settings = _read(root, is_plugin=False)
+    if not settings.simulated_kernels:
+        raise BuildError(
+            f"pyproject.toml: {TABLE}.simulated-kernels names no simulated kernels; name the"
+            ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
+        )
+    return settings
+
+
+def _read(root: Path, *, is_plugin: bool) -> Settings:
+    document = read_toml(root / "pyproject.toml")
+    name = module = ""
+    if is_plugin:
+        name, module = _entry_point(document)
+        if "custom-pypto" not in subtable(document, "tool"):
+            raise BuildError(
+                f"pyproject.toml: the table [{TABLE}] is missing; it describes the plugin's"
+                ' library, such as sources = ["csrc/**/*.cpp"], and is empty where all kernels are'
+                " Python"
+            )
+    table = _table(document)
+    sources, isa_sources = _sources(root, table) if is_plugin else ((), ())
+    ascendc_sources = _ascendc_sources(root, table, {*sources})
+    if ascendc_sources and not is_plugin:
+        name, module = _entry_point(document)
     return Settings(
         root=root,
         name=name,
@@ -135,37 +145,20 @@ def read_settings(root: Path) -> Settings:
         isa_sources=isa_sources,
         isa_flags=_flags(f"{TABLE}.isa", table.get("isa", {})),
         ascendc_sources=ascendc_sources,
-        include_dirs=_include_dirs(root, table),
+        include_dirs=tuple(
+            _folder(root, "include-dirs", path) for path in table.get("include-dirs", [])
+        ),
         include_packages=_include_packages(table),
         flags=_flags(TABLE, table),
         opp=_opp(root, table),
         requires_ops=_requires_ops(table),
-        simulated_kernels=simulated_kernels,
+        simulated_kernels=_simulated_kernels(root, table),
     )
 
 
 def launchers_name(plugin: str) -> str:
     """Return the first part of the names of libraries with a plugin's AscendC kernels."""
     return f"libcustom_pypto_{plugin}{ASCENDC_SUFFIX}"
-
-
-def read_simulated_kernels(root: Path) -> SimulatedKernels:
-    """The table ``[tool.custom-pypto.simulated-kernels]`` in ``root / "pyproject.toml"``.
-
-    The folder holds a plugin, or simulated kernels and nothing else.
-
-    Raises:
-        BuildError: there is no such table, or a key has a wrong value.
-    """
-    document = read_toml(root / "pyproject.toml")
-    table = _table(document)
-    kernels = _simulated_kernels(root, table, document)
-    if not kernels.sources:
-        raise BuildError(
-            f"pyproject.toml: {TABLE}.simulated-kernels names no simulated kernels; name the"
-            ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
-        )
-    return kernels
 
 
 def _table(document: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -253,31 +246,18 @@ def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -
     return tuple(paths)
 
 
-def _simulated_kernels(
-    root: Path, table: Mapping[str, Any], document: Mapping[str, Any]
-) -> SimulatedKernels:
+def _simulated_kernels(root: Path, table: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
     key = f"{TABLE}.simulated-kernels"
-    inner = table.get("simulated-kernels", {})
-    for vendor in inner:
+    sources = {}
+    for vendor, files in table.get("simulated-kernels", {}).items():
         if _VENDOR.fullmatch(vendor) is None:
             raise BuildError(
                 f"pyproject.toml: {key}: the vendor {vendor!r} must be"
                 " letters, digits, '_' and '-', beginning with a letter or digit: it names the"
                 " folder vendors/<vendor> of an opp package"
             )
-    sources = {
-        vendor: tuple(patterns.sources(root, f"{key}.{vendor}", files))
-        for vendor, files in inner.items()
-    }
-    ascendc = frozenset(_ascendc_sources(root, table, set()))
-    name = f"{launchers_name(_entry_point(document)[0])}.so" if ascendc else ""
-    return SimulatedKernels(
-        root, _include_dirs(root, table), _opp(root, table), sources, ascendc, name
-    )
-
-
-def _include_dirs(root: Path, table: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(_folder(root, "include-dirs", path) for path in table.get("include-dirs", []))
+        sources[vendor] = tuple(patterns.sources(root, f"{key}.{vendor}", files))
+    return sources
 
 
 def _include_packages(table: Mapping[str, Any]) -> tuple[str, ...]:
@@ -332,3 +312,32 @@ def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
                 " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
             )
     return tuple(ops)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Return the document in the file `path`.
+
+    Raises:
+        BuildError: it does not exist, cannot be read, or is not TOML.
+    """
+    try:
+        return ops_file.read_toml(path)
+    except FileNotFoundError:
+        raise BuildError(f"{path} does not exist") from None
+    except ContractError as error:
+        raise BuildError(str(error)) from None
+
+
+def subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    """Return the table that these names lead to, one inside the other; empty where there is none.
+
+    Raises:
+        BuildError: one of them names something else.
+    """
+    table = document
+    for name in names:
+        inner = table.get(name, {})
+        if not isinstance(inner, dict):
+            raise BuildError(f"pyproject.toml: {name} must be a table, got {inner!r}")
+        table = inner
+    return table

@@ -12,7 +12,7 @@ from custom_pypto_contract.manifest import OPP_LIBRARY
 from . import compiler, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
-from .settings import SimulatedKernels, read_simulated_kernels
+from .settings import Settings, launchers_name, read_simulated_kernels
 
 _PRIORITY = "load_priority="
 # AscendC's launch, which is no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
@@ -51,7 +51,7 @@ def build(
             built; the text says why.
     """
     kernels = [_read(project) for project in projects]
-    vendors = list(dict.fromkeys(vendor for each in kernels for vendor in each.sources))
+    vendors = list(dict.fromkeys(vendor for each in kernels for vendor in each.simulated_kernels))
     if not vendors:
         raise BuildError(
             "no project was given; name the folders whose pyproject.toml names kernels"
@@ -68,14 +68,14 @@ def build(
     return {vendor: opp / vendor for vendor in vendors}
 
 
-def _read(project: Path) -> SimulatedKernels:
+def _read(project: Path) -> Settings:
     try:
         return read_simulated_kernels(project.resolve())
     except BuildError as error:
         raise BuildError(f"{project}: {error}") from None
 
 
-def _check_not_shipped(kernels: SimulatedKernels, folder: Path) -> None:
+def _check_not_shipped(kernels: Settings, folder: Path) -> None:
     if kernels.opp is not None and folder.resolve().is_relative_to(kernels.root / kernels.opp):
         raise BuildError(
             f"simulated kernels in {folder} would be a part of the wheel, whose"
@@ -83,11 +83,12 @@ def _check_not_shipped(kernels: SimulatedKernels, folder: Path) -> None:
         )
 
 
-def _libraries(kernels: SimulatedKernels, vendor: str) -> dict[str, list[str]]:
+def _libraries(kernels: Settings, vendor: str) -> dict[str, list[str]]:
     """The sources that a project has for each library of a vendor."""
     found: dict[str, list[str]] = {}
-    for source in kernels.sources.get(vendor, ()):
-        name = kernels.launchers if source in kernels.ascendc else OPP_LIBRARY.name
+    launchers = f"{launchers_name(kernels.name)}.so"
+    for source in kernels.simulated_kernels.get(vendor, ()):
+        name = launchers if source in kernels.ascendc_sources else OPP_LIBRARY.name
         found.setdefault(name, []).append(source)
     return found
 
@@ -95,7 +96,7 @@ def _libraries(kernels: SimulatedKernels, vendor: str) -> dict[str, list[str]]:
 def _build_library(
     vendor: str,
     name: str,
-    kernels: Sequence[SimulatedKernels],
+    kernels: Sequence[Settings],
     build_folder: Path,
     toolchain: Toolchain,
 ) -> Path:

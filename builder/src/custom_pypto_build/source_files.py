@@ -21,7 +21,7 @@ def of_distribution(plugin: Settings) -> list[str]:
     `include_dirs` and beside each source.
     """
     compiled = {*plugin.sources, *(source.path for source in plugin.isa_sources)}
-    sources = compiled | plugin.simulated_kernels.files | set(plugin.ascendc_sources)
+    sources = compiled | plugin.simulated_sources | set(plugin.ascendc_sources)
     files = {ops_file.FILE_NAME, *sources}
     for folder in plugin.include_dirs:
         files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}

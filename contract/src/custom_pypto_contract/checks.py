@@ -7,7 +7,7 @@ prints the expressions of a step, and the fake kernel evaluates them.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,7 +16,7 @@ from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
 from .expression_names import names_in
-from .nodes import attribute, element, is_given, leading_sizes, message
+from .nodes import Names, any_is_true, expression, is_given, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
@@ -123,7 +123,7 @@ def lists_with_dtype(op: OpContract, rule: Rule) -> set[str]:
 
 def has_elements(tensors: str) -> ast.expr:
     """Return the condition that a list is not empty."""
-    return nodes.compare(attribute(tensors, "length"), ast.GtE(), nodes.constant(1))
+    return expression("xs.length >= 1", xs=tensors)
 
 
 @cache
@@ -175,13 +175,12 @@ class _Lowering:
         own = tensor.name
         if own == self._first:
             # Torch finds no kernel for a call without tensors.
-            text = message("must have at least 1 tensor, got 0")
-            yield Check(own, has_elements(own), text)
+            yield Check(own, has_elements(own), message("must have at least 1 tensor, got 0"))
         if tensor.length is not None:
             yield from self._count(tensor, tensor.length)
         inner = tuple(self._of_one(tensor))
         if inner:
-            yield Each(attribute(own, "length"), inner)
+            yield Each(expression("xs.length", xs=own), inner)
 
     def _of_one(self, tensor: Tensor) -> Iterator[Step]:
         yield from self._kind(tensor)
@@ -189,39 +188,44 @@ class _Lowering:
         yield from self._strides(tensor)
 
     def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
-        have, want = attribute(tensor.name, "length"), dim.expression
         if dim.name in self._op.dims and dim.name not in self._surely_bound:
             may_be_bound = dim.name in self._bound
-            yield Bind(dim.text, have, may_be_bound)
+            yield Bind(dim.text, expression("xs.length", xs=tensor.name), may_be_bound)
             if not may_be_bound:
                 return
+        names: Names = {"xs": tensor.name, "want": dim.expression}
         what = self._op.describe_dim(tensor, dim.text)
-        expected = (f" ({what})",) if names_in(want) else ()
-        step: Step = Check(
-            tensor.name,
-            nodes.equal(have, want),
-            message("must have ", want, " tensors", *expected, ", got ", have),
-            is_of_sizes=True,
+        text = "must have {want} tensors" + " ({0})" * bool(names_in(dim.expression))
+        yield self._of_sizes(
+            Check(
+                tensor.name,
+                expression("xs.length == want", **names),
+                message(f"{text}, got {{xs.length}}", what, **names),
+                is_of_sizes=True,
+            ),
+            dim,
+            {dim.name},
         )
-        bound = {dim.name, *self._surely_bound}
-        for each in sorted((names_in(want) & set(self._op.dims)) - bound):
+
+    def _of_sizes(self, step: Step, dim: Dim, bound: Set[str | None]) -> Step:
+        """Return a check of a dim, for calls that have the other dims in it; `bound` are there."""
+        used = names_in(dim.expression) & self._op.dims.keys()
+        for each in sorted(used - bound - self._surely_bound):
             step = _only_if(is_given(each), step)
-        yield step
+        return step
 
     def _presence(self, tensor: Tensor) -> Iterator[Step]:
-        allowed, required = tensor.allowed_when, tensor.required_when
+        own, allowed, required = tensor.name, tensor.allowed_when, tensor.required_when
         if allowed is not None:
-            selector = allowed.selector
-            values = any_of(repr(value) for value in allowed.trees)
+            is_none = expression("x is None", x=own)
             yield Check(
-                tensor.name,
-                nodes.disjunction(
-                    nodes.is_none(tensor.name), *map(allowed.is_selected, allowed.trees)
-                ),
+                own,
+                any_is_true(is_none, *map(allowed.is_selected, allowed.trees)),
                 message(
-                    f"must be None unless {selector} is {values}; {selector} is '",
-                    allowed.selector_node,
-                    "'",
+                    "must be None unless {0} is {1}; {0} is '{selector}'",
+                    allowed.selector,
+                    any_of(map(repr, allowed.trees)),
+                    selector=allowed.selector_node,
                 ),
             )
         if isinstance(required, Choice):
@@ -229,52 +233,50 @@ class _Lowering:
                 case = f"{required.selector} {value!r}"
                 if required.tensor:
                     case = f"a {value}-D {required.tensor}"
+                is_chosen = required.is_selected(value)
                 yield Check(
-                    tensor.name,
-                    nodes.disjunction(
-                        is_given(tensor.name), nodes.negation(required.is_selected(value))
-                    ),
-                    message(f"is required with {case}{': ' if why else ''}{why}, got None"),
+                    own,
+                    expression("x is not None or not is_chosen", x=own, is_chosen=is_chosen),
+                    message("is required with {0}{1}, got None", case, f": {why}" if why else ""),
                 )
 
     def _kind(self, tensor: Tensor) -> Iterator[Step]:
         """Device, number of dims and dtype."""
         own, first = tensor.element, self._first
         if first is not None and own != first:
-            device, expected = attribute(own, "device"), attribute(first, "device")
             of = f"{first}[0]" if self._op.is_list(first) else first
             yield Check(
                 own,
-                nodes.equal(device, expected),
-                message(f"must be on the device of '{of}' (", expected, "), got ", device),
+                expression("x.device == y.device", x=own, y=first),
+                message(
+                    f"must be on the device of '{of}' ({{y.device}}), got {{x.device}}",
+                    x=own,
+                    y=first,
+                ),
             )
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
         if tensor.is_list and not tensor.dtype.are_any:
-            dtype, first_dtype = attribute(own, "dtype"), attribute(tensor.name, "dtype")
-            of_first = f"must have the dtype of '{tensor.name}[0]' ("
-            text = message(of_first, first_dtype, "), got ", dtype)
-            yield Check(own, nodes.equal(dtype, first_dtype), text)
+            names: Names = {"x": own, "xs": tensor.name}
+            text = f"must have the dtype of '{tensor.name}[0]' ({{xs.dtype}}), got {{x.dtype}}"
+            yield Check(own, expression("x.dtype == xs.dtype", **names), message(text, **names))
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
-        dtype = attribute(tensor.element, "dtype")
         allowed, same = tensor.dtype.allowed, tensor.dtype.same_as
-        conditions = []
-        expected: list[str | ast.expr] = ["must "]
+        names: Names = {"x": tensor.element, "y": same or ""}
+        conditions, expected = [], []
         if same is not None:
             is_list = self._op.is_list(same)
-            if is_list:
-                conditions.append(nodes.negation(has_elements(same)))
-            conditions.append(nodes.equal(dtype, attribute(same, "dtype")))
-            of = f"{same}[0]" if is_list else same
-            expected += [f"have the dtype of '{of}' (", attribute(same, "dtype"), ")"]
+            conditions += ["not y.length >= 1"] if is_list else []
+            conditions.append("x.dtype == y.dtype")
+            expected.append(f"have the dtype of '{same}{'[0]' * is_list}' ({{y.dtype}})")
         if allowed:
-            conditions.append(nodes.one_of(dtype, allowed))
-            expected.append(f"{' or ' if same is not None else ''}be {any_of(allowed)}")
+            conditions.append(f"x.dtype in ({', '.join(allowed)},)")
+            expected.append(f"be {any_of(allowed)}")
         if conditions:
-            yield Check(
-                tensor.element, nodes.disjunction(*conditions), message(*expected, ", got ", dtype)
-            )
+            text = f"must {' or '.join(expected)}, got {{x.dtype}}"
+            condition = expression(" or ".join(conditions), **names)
+            yield Check(tensor.element, condition, message(text, **names))
 
     def _by_case(
         self, tensor: Tensor, tree: Tree, reason: str, of_shape: ShapeSteps
@@ -297,39 +299,34 @@ class _Lowering:
             yield Branch(tuple(cases))
 
     def _ndim(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
-        own = tensor.element
-        found = message(attribute(own, "ndim"), "-D ", attribute(own, "shape"))
+        own, fixed = tensor.element, len(shape) - 1
+        got = "got {x.ndim}-D {x.shape}"
         if not shape or not shape[0].is_variadic:
             what = tensor.description or shape_text(shape) + reason
             yield self._ndim_check(tensor, [len(shape)], f"{len(shape)}-D ({what})")
         elif shape[0].name in self._surely_bound:
-            if len(shape) == 1:
-                # The check of the sizes covers it.
-                return
-            variadic = attribute(ast.unparse(shape[0].expression), "ndim")
-            expected = ast.BinOp(variadic, ast.Add(), nodes.constant(len(shape) - 1))
-            yield Check(
-                own,
-                nodes.equal(attribute(own, "ndim"), expected),
-                message("must be ", expected, "-D, got ", *found),
-            )
+            # With no other dim, the check of the sizes covers it.
+            if fixed:
+                names: Names = {"x": own, "sizes": ast.unparse(shape[0].expression)}
+                condition = expression(f"x.ndim == sizes.ndim + {fixed}", **names)
+                text = f"must be {{sizes.ndim + {fixed}}}-D, {got}"
+                yield Check(own, condition, message(text, **names))
         elif tensor.ndim:
             yield self._ndim_check(tensor, list(tensor.ndim))
-        elif len(shape) > 1:
-            least = len(shape) - 1
-            yield Check(
-                own,
-                nodes.compare(attribute(own, "ndim"), ast.GtE(), nodes.constant(least)),
-                message(f"must be at least {least}-D, got ", *found),
-            )
+        elif fixed:
+            condition = expression(f"x.ndim >= {fixed}", x=own)
+            yield Check(own, condition, message(f"must be at least {fixed}-D, {got}", x=own))
 
     def _ndim_check(self, tensor: Tensor, ndims: list[int], expected: str = "") -> Check:
-        ndim = attribute(tensor.element, "ndim")
-        expected = expected or any_of(f"{each}-D" for each in ndims)
+        own = tensor.element
         return Check(
-            tensor.element,
-            nodes.disjunction(*(nodes.equal(ndim, nodes.constant(each)) for each in ndims)),
-            message(f"must be {expected}, got ", ndim, "-D ", attribute(tensor.element, "shape")),
+            own,
+            expression(" or ".join(f"x.ndim == {each}" for each in ndims), x=own),
+            message(
+                "must be {0}, got {x.ndim}-D {x.shape}",
+                expected or any_of(f"{each}-D" for each in ndims),
+                x=own,
+            ),
         )
 
     def _sizes_of_shape(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
@@ -345,93 +342,67 @@ class _Lowering:
                 inside.add(dim.name)
 
     def _variadic(self, tensor: Tensor, shape: Shape, dim: Dim) -> Iterator[Step]:
-        own, dims, bound = tensor.element, dim.name, dim.expression
+        own, dims, others = tensor.element, dim.name, len(shape) - 1
         assert dims is not None
-        is_whole = len(shape) == 1
-        span = leading_sizes(own, len(shape) - 1)
+        sizes = f"x.shape[:-{others}]" if others else "x.shape"
         if dims not in self._surely_bound:
             may_be_bound = self._may_be_bound(tensor, dim)
-            yield Bind(ast.unparse(bound), span, may_be_bound)
+            yield Bind(ast.unparse(dim.expression), expression(sizes, x=own), may_be_bound)
             if not may_be_bound:
                 return
-        found = attribute(own, "shape")
         binder, of_binder = self._binder[dims]
+        names: Names = {"x": own, "y": binder, "bound": dim.expression}
         # If the tensor that bound the dim may be None, the message must not name it.
-        if dims in self._surely_bound and is_whole and dims not in self._op.descriptions:
-            name, others = nodes.quoted(binder), len(of_binder) - 1
-            words = ("must have the shape of ", *name, " ", attribute(binder, "shape"), ", got ")
-            if others:
-                part = "dimension" if others == 1 else f"{others} dimensions"
-                without = f" without its last {part}), got "
-                words = ("must have the sizes ", bound, " (the shape of ", *name, without)
-            text = message(*words, found, f"; {tensor.hint}" if tensor.hint else "")
+        if dims in self._surely_bound and not others and dims not in self._op.descriptions:
+            quoted, hint = f"'{nodes.list_of(binder)}'", f"; {tensor.hint}" if tensor.hint else ""
+            if nodes.list_of(binder) != binder:
+                quoted = f"'{nodes.list_of(binder)}[{{{nodes.INDEX}}}]'"
+            text = f"must have the shape of {quoted} {{y.shape}}, got {{x.shape}}{{0}}"
+            if less := len(of_binder) - 1:
+                part = "dimension" if less == 1 else f"{less} dimensions"
+                text = f"must have the sizes {{bound}} (the shape of {quoted} without its last"
+                text += f" {part}), got {{x.shape}}{{0}}"
+            shown = message(text, hint, **names)
         else:
-            what = self._op.describe_dim(tensor, dims)
-            verb = "have" if is_whole else "begin with"
-            text = message(f"must {verb} the sizes ", bound, f" ({what}), got ", found)
-        yield Check(own, nodes.equal(span, bound), text, is_of_sizes=True)
+            verb = "begin with" if others else "have"
+            text = f"must {verb} the sizes {{bound}} ({{0}}), got {{x.shape}}"
+            shown = message(text, self._op.describe_dim(tensor, dims), **names)
+        yield Check(own, expression(f"{sizes} == bound", **names), shown, is_of_sizes=True)
 
     def _may_be_bound(self, tensor: Tensor, dim: Dim) -> bool:
         """Whether a dim that is not bound surely may be: by another tensor, or the list's first."""
         return dim.name in self._bound or (tensor.is_list and not dim.is_of_element)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:
-        size = element(tensor.element, "shape", axis)
-        have = nodes.product(size, dim.divisor)
+        own, want, size = tensor.element, dim.expression, f"x.shape[{axis}]"
+        have = size if dim.divisor == 1 else f"{size} * {dim.divisor}"
         of_dim = dim.name if dim.name in self._op.dims else None
         if of_dim is not None and of_dim not in self._surely_bound | inside:
             may_be_bound = self._may_be_bound(tensor, dim)
-            yield Bind(ast.unparse(dim.expression), have, may_be_bound)
+            yield Bind(ast.unparse(want), expression(have, x=own), may_be_bound)
             if not may_be_bound:
                 return
-        want = dim.expression
+        names: Names = {"x": own, "want": want}
         what = self._op.describe_dim(tensor, ast.unparse(want).replace(" ", ""))
-        expected: tuple[str | ast.expr, ...] = (want, f" in dimension {axis} ({what})")
+        expected = f"{{want}} in dimension {axis} ({{0}})"
         if dim.divisor > 1:
-            part = ast.BinOp(want, ast.FloorDiv(), nodes.constant(dim.divisor))
-            expected = (part, f" in dimension {axis} (", want, f" / {dim.divisor}: {what})")
-        step: Step = Check(
-            tensor.element,
-            nodes.equal(have, want),
-            message(
-                "must have size ",
-                *expected,
-                ", got ",
-                size,
-                " in ",
-                attribute(tensor.element, "shape"),
-            ),
-            is_of_sizes=True,
-        )
-        bound = {of_dim, *self._surely_bound, *inside}
-        for each in sorted((names_in(want) & set(self._op.dims)) - bound):
-            step = _only_if(is_given(each), step)
-        yield step
+            part = f"want // {dim.divisor}"
+            expected = f"{{{part}}} in dimension {axis} ({{want}} / {dim.divisor}: {{0}})"
+        text = f"must have size {expected}, got {{{size}}} in {{x.shape}}"
+        condition, shown = expression(f"{have} == want", **names), message(text, what, **names)
+        step = Check(own, condition, shown, is_of_sizes=True)
+        yield self._of_sizes(step, dim, {of_dim, *inside})
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
         own = tensor.element
         if tensor.strides == "any":
             return
-        what = "contiguous"
-        condition: ast.expr = attribute(own, "is_contiguous")
+        what, condition = "contiguous", "x.is_contiguous"
         if tensor.strides == "last_dim_contiguous":
             what = "contiguous in its last dimension"
-            conditions = [
-                nodes.equal(element(own, "shape", -1), nodes.constant(1)),
-                nodes.equal(element(own, "strides", -1), nodes.constant(1)),
-            ]
+            condition = "x.shape[-1] == 1 or x.strides[-1] == 1"
             if any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),)):
-                is_0d = nodes.equal(attribute(own, "ndim"), nodes.constant(0))
-                conditions.insert(0, is_0d)
-            condition = nodes.disjunction(*conditions)
-        yield Check(
-            own,
-            condition,
-            message(
-                f"must be {what}, got shape ",
-                attribute(own, "shape"),
-                " with strides ",
-                attribute(own, "strides"),
-                f"; {tensor.hint}" if tensor.hint else "",
-            ),
-        )
+                condition = f"x.ndim == 0 or {condition}"
+        text = f"must be {what}, got shape {{x.shape}} with strides {{x.strides}}{{0}}"
+        hint = f"; {tensor.hint}" if tensor.hint else ""
+        yield Check(own, expression(condition, x=own), message(text, hint, x=own))

@@ -6,7 +6,6 @@ of this package reads it as it was meant.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -88,17 +87,15 @@ _read_costs = _read_tree(expression.parse_cost)
 
 
 def _read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
-    """Return rules."""
     rules = []
     for index, each in enumerate(data):
         with at(f"[{index}] (of {each['argument']!r})"):
-            when = each["when"]
             rules.append(
                 Rule(
-                    argument=each["argument"],
-                    check=expression.parse(each["check"]),
-                    when=None if when is None else expression.parse(when),
-                    message=expression.parse_message(each["message"]),
+                    each["argument"],
+                    expression.parse(each["check"]),
+                    None if each["when"] is None else expression.parse(each["when"]),
+                    expression.parse_message(each["message"]),
                 )
             )
     return tuple(rules)
@@ -138,26 +135,20 @@ def _read_members(data: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...
     return {name: tuple(each) for name, each in data.items()}
 
 
-def _read_limits(data: Mapping[str, Iterable[Mapping[str, Any]]]) -> dict[str, tuple[Rule, ...]]:
-    """Return the limits of each kernel."""
-    limits = {}
-    for name, rules in data.items():
-        with at(name or "of every kernel"):
-            limits[name] = _read_rules(rules)
-    return limits
+def _read_by_kernel(read: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return a reader of what each kernel has, by its name."""
 
+    def read_each(data: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for name, each in data.items():
+            with at(name or "of every kernel"):
+                found[name] = read(each)
+        return found
 
-def _read_conditions(data: Mapping[str, str]) -> dict[str, ast.expr]:
-    """Return the condition of each kernel."""
-    conditions = {}
-    for name, text in data.items():
-        with at(name):
-            conditions[name] = expression.parse(text)
-    return conditions
+    return read_each
 
 
 def _read_calls(data: Iterable[str]) -> tuple[Call, ...]:
-    """Return the calls of kernels or operators."""
     return tuple(map(parse_call, data))
 
 
@@ -170,8 +161,8 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "allowed_when": _read_flags,
     "descriptions": dict,
     "values": _read_texts,
-    "limits": _read_limits,
-    "supports": _read_conditions,
+    "limits": _read_by_kernel(_read_rules),
+    "supports": _read_by_kernel(expression.parse),
     "launch": _read_calls,
     "graph": _read_calls,
     "rules": _read_rules,

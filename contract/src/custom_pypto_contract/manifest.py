@@ -1,31 +1,34 @@
 """The manifest: what a plugin's wheel says about itself, readable without running any of its code.
 
 It is the file ``custom_pypto_plugin.json`` in the plugin's top-level package. `custom_pypto_build`
-writes it after linking; core reads it before it imports the plugin or opens its library.
+writes it after linking; core reads it before it imports the plugin or opens its library, and checks
+everything in it that core relies on.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from . import abi
+from . import abi, small_file, tables
 from .errors import ContractError
 from .op_name import OP_NAME, parts_of_schema
+from .small_file import UnsuitableFileError
+from .tables import TableError, optional, record, text_matching
 
 GROUP = "custom_pypto.plugins"
 """The entry point group: ``<plugin> = "<module>"`` in a plugin's pyproject.toml."""
 FILE_NAME = "custom_pypto_plugin.json"
 ANY_PLATFORM = "any"
 ASCENDC_SUFFIX = "_ascendc"
-"""Ends the name of a library with AscendC kernels, after the plugin's; kernel_library.h has it."""
+"""Ends the name of a library with AscendC kernels, after the plugin's; kernel_search.h has it."""
 
 OPP_LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
-"""Where an opp package has the library of its kernels; kernel_library.h has it too."""
+"""Where an opp package has the library of its kernels; kernel_search.h has it too."""
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"
@@ -114,11 +117,7 @@ class Manifest:
     def to_json(self) -> str:
         """Return the text of the manifest file; the same manifest always gives the same text."""
         ops = [{"name": op.name, **op.data} for op in self.ops]
-        versions = {
-            "manifest_version": abi.MANIFEST_VERSION,
-            "contract_version": abi.CONTRACT_VERSION,
-        }
-        return json.dumps({**versions, **asdict(self), "ops": ops}, indent=1) + "\n"
+        return json.dumps({**_VERSIONS, **asdict(self), "ops": ops}, indent=1) + "\n"
 
     def write(self, path: Path) -> None:
         """Write the manifest to `path`, whose folder must exist."""
@@ -152,3 +151,168 @@ def make_op(data: Mapping[str, Any]) -> ManifestOp:
         raise ManifestError(str(error)) from None
     said = {key: value for key, value in data.items() if key in EMPTY_CONTRACT}
     return ManifestOp(name, data["schema"], {**EMPTY_CONTRACT, **said})
+
+
+# A level of ops.toml becomes at most two of a manifest.
+_MOST_LEVELS = 100
+# JSON can hold these, but paths cannot, and terminals cannot print them.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
+
+def _text(path: str, value: Any) -> None:
+    tables.filled_text(path, value)
+    if _NO_TEXT.search(value):
+        raise TableError(path, "must hold no NUL and no lone surrogate", value)
+
+
+def _inner_path(path: str, value: Any) -> None:
+    _text(path, value)
+    parts = PurePosixPath(value).parts
+    if value.startswith("/") or "\\" in value or ".." in parts or parts == ():
+        raise TableError(path, "must be a path inside the package, with '/'", value)
+
+
+def _version_pair(path: str, value: Any) -> None:
+    is_pair = isinstance(value, list) and len(value) == 2
+    if not is_pair or any(type(each) is not int or each < 0 for each in value):
+        raise TableError(path, "must be a list of two integers, [major, minor]", value)
+
+
+def _op_name(path: str, value: Any) -> None:
+    if not isinstance(value, str) or not is_op_name(value):
+        raise TableError(path, "must be an op name without namespace", value)
+
+
+def _exists(path: str, value: Any) -> None:
+    """Take any value: `contract_data` checks it when the contract is used first."""
+
+
+_LIBRARY = {
+    "path": _inner_path,
+    "sha256": text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits"),
+}
+_ASCENDC = {**_LIBRARY, "architecture": text_matching(ARCHITECTURE, "a name such as 'dav-2201'")}
+_NPU = {"graph": tables.list_of(tables.text)}
+_OP = {
+    "name": text_matching(OP_NAME.pattern, "an op name without namespace"),
+    "schema": _text,
+    **dict.fromkeys(EMPTY_CONTRACT, _exists),
+    # Core looks for graph operators while it loads a plugin.
+    "npu": record(_NPU, _NPU, is_open=True),
+}
+_REQUIRED = {
+    "name": text_matching(PLUGIN_NAME, "lower case letters, digits and '_'"),
+    "distribution": _text,
+    "version": _text,
+    "core_abi": _version_pair,
+    "torch_target": text_matching(r"[0-9]{1,4}\.[0-9]{1,4}", "'major.minor'"),
+    "platform": text_matching("[a-z0-9_]+", "a wheel platform tag"),
+    "ops": tables.list_of(record(_OP, _OP.keys() - ADDED_KEYS, is_open=True), "a list of tables"),
+    "requires_ops": tables.list_of(_op_name, "a list of op names"),
+}
+_OPTIONAL = {
+    "library": optional(record(_LIBRARY, _LIBRARY, is_open=True)),
+    "opp": optional(_inner_path),
+    "ascendc": optional(record(_ASCENDC, _ASCENDC, is_open=True)),
+    "kernels": optional(tables.table_of(tables.list_of(_text, "a list of dispatch keys"))),
+}
+_MANIFEST = record({**_REQUIRED, **_OPTIONAL}, _REQUIRED, is_open=True)
+
+
+def read(path: Path) -> Manifest:
+    """Return the manifest in the file `path`.
+
+    Raises:
+        ManifestError: the file is missing, unreadable, or not a valid manifest.
+    """
+    try:
+        text = small_file.read(path)
+    except FileNotFoundError:
+        raise ManifestError(
+            f"no manifest: {path} does not exist; custom_pypto_build writes it into the wheel"
+        ) from None
+    except UnsuitableFileError as error:
+        raise ManifestError(f"{path}: {error}") from None
+    except OSError as error:
+        raise ManifestError(f"{path}: cannot be read: {error}") from error
+    try:
+        return parse(text)
+    except ManifestError as error:
+        raise ManifestError(f"{path}: {error}") from error.__cause__
+
+
+def parse(text: str) -> Manifest:
+    """Return the manifest in a JSON text. Keys that this version does not know are ignored.
+
+    Raises:
+        ManifestError: `text` is not JSON or not a valid manifest.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"not JSON: {error}") from error
+    try:
+        tables.table("the manifest", document)
+        tables.shallow("a value", document, _MOST_LEVELS)
+        _check_versions(document)
+        _MANIFEST("", document)
+    except TableError as error:
+        raise ManifestError(f"'{error.path}' {error.problem}") from None
+    values = {each.name: document.get(each.name) for each in fields(Manifest)}
+    for key, kind in (("library", Library), ("ascendc", AscendcLibrary)):
+        if (given := values[key]) is not None:
+            values[key] = kind(**{each.name: given[each.name] for each in fields(kind)})
+    for key in ("core_abi", "requires_ops"):
+        values[key] = tuple(document[key])
+    manifest = Manifest(**{**values, "ops": tuple(_make_ops(document["ops"]))})
+    if (manifest.library is None) != (manifest.platform == ANY_PLATFORM):
+        raise ManifestError(
+            f"'platform' must be {ANY_PLATFORM!r} without a library, and another with one, got"
+            f" {manifest.platform!r}"
+        )
+    _check_ops(manifest)
+    return manifest
+
+
+_VERSIONS = {
+    "manifest_version": abi.MANIFEST_VERSION,
+    "contract_version": abi.CONTRACT_VERSION,
+}
+_check_types_of_versions = record(dict.fromkeys(_VERSIONS, tables.integer), _VERSIONS, is_open=True)
+
+
+def _check_versions(document: Mapping[str, Any]) -> None:
+    """Check the versions first: a later one may have other keys."""
+    _check_types_of_versions("", document)
+    for name, own in _VERSIONS.items():
+        if not 1 <= document[name] <= own:
+            advice = f"this core reads 1 to {own}; upgrade custom-pypto-core"
+            raise TableError(name, f"is {document[name]}, {advice}")
+
+
+def _make_ops(ops: list[dict[str, Any]]) -> Iterator[ManifestOp]:
+    for index, each in enumerate(ops):
+        where = f"ops[{index}]"
+        try:
+            declared = make_op(each)
+        except ManifestError as error:
+            raise ManifestError(f"'{where}.schema': {error}") from None
+        if declared.name != each["name"]:
+            raise ManifestError(
+                f"'{where}.schema' declares {declared.name!r} but '{where}.name' is"
+                f" {each['name']!r}"
+            )
+        yield declared
+
+
+def _check_ops(manifest: Manifest) -> None:
+    if not manifest.ops:
+        raise ManifestError("'ops' is empty; a plugin provides at least one op")
+    names = set()
+    for op in manifest.ops:
+        if op.name in names:
+            raise ManifestError(f"'ops' names {op.name!r} more than once")
+        names.add(op.name)
+    for name in manifest.requires_ops:
+        if name in names:
+            raise ManifestError(f"'requires_ops' names {name!r}, which is an op of this plugin")

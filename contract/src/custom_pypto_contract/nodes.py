@@ -1,13 +1,15 @@
-"""Builders of expressions, for checks that a contract implies."""
+"""Builds expressions and messages from their text, for checks that a contract implies."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+import re
+from functools import cache
 from typing import Any
 
 from .expression import Message
 
+Names = dict[str, "str | ast.expr"]
 INDEX = "i"
 """The name of the index of a list's element, in expressions for each element."""
 
@@ -22,27 +24,56 @@ def list_of(element: str) -> str:
     return element.removesuffix(f"[{INDEX}]")
 
 
-def quoted(name: str) -> tuple[str | ast.expr, ...]:
-    """Return the parts of a message that show a name in quotes, of an element with its index."""
-    if list_of(name) == name:
-        return (f"'{name}'",)
-    return (f"'{list_of(name)}[", ast.Name(INDEX), "]'")
+def expression(text: str, **names: str | ast.expr) -> ast.expr:
+    """Return the expression in `text`; `names` are other names, or expressions, for names in it."""
+    found: ast.expr = _replaced(_parsed(text), names)
+    return found
 
 
-def attribute(tensor: str, of: str) -> ast.Attribute:
-    """Return ``tensor.of``."""
-    return ast.Attribute(ast.Name(tensor), of)
+def message(text: str, *texts: str, **names: str | ast.expr) -> Message:
+    """Return a message: in `text`, ``{0}`` is the first of `texts`, ``{x.ndim}`` an expression.
+
+    `names` are as those of `expression`.
+    """
+    merged: list[str | ast.expr] = []
+    for index, part in enumerate(re.split(r"\{(.*?)\}", text)):
+        if index % 2 and not part.isdigit():
+            merged.append(expression(part, **names))
+            continue
+        written = texts[int(part)] if index % 2 else part
+        if merged and isinstance(merged[-1], str):
+            merged[-1] += written
+        elif written:
+            merged.append(written)
+    return tuple(merged)
 
 
-def element(tensor: str, of: str, index: int) -> ast.Subscript:
-    """Return ``tensor.of[index]``."""
-    return ast.Subscript(attribute(tensor, of), constant(index))
+@cache
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
 
 
-def leading_sizes(tensor: str, without: int) -> ast.expr:
-    """Return ``tensor.shape[:-without]``; with 0, ``tensor.shape``."""
-    shape = attribute(tensor, "shape")
-    return ast.Subscript(shape, ast.Slice(upper=constant(-without))) if without else shape
+def _replaced(node: Any, names: Names) -> Any:
+    match node:
+        case ast.Name(name) if name in names:
+            new = names[name]
+            return ast.Name(new) if isinstance(new, str) else new
+        case ast.expr():
+            parts = {field: _replaced(value, names) for field, value in ast.iter_fields(node)}
+            return type(node)(**parts)
+        case list():
+            return [_replaced(each, names) for each in node]
+    return node
+
+
+def is_given(name: str) -> ast.expr:
+    """Return the condition that an argument or a dim is not None."""
+    return expression("x is not None", x=name)
+
+
+def any_is_true(*conditions: ast.expr) -> ast.expr:
+    """Return ``condition or condition``."""
+    return conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.Or(), list(conditions))
 
 
 def constant(value: Any) -> ast.expr:
@@ -50,54 +81,3 @@ def constant(value: Any) -> ast.expr:
     if isinstance(value, int) and not isinstance(value, bool) and value < 0:
         return ast.UnaryOp(ast.USub(), ast.Constant(-value))
     return ast.Constant(value)
-
-
-def compare(left: ast.expr, operator: ast.cmpop, right: ast.expr) -> ast.expr:
-    """Return ``left operator right``."""
-    return ast.Compare(left, [operator], [right])
-
-
-def equal(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Return ``left == right``."""
-    return compare(left, ast.Eq(), right)
-
-
-def is_none(of: str) -> ast.expr:
-    """Return ``of is None``."""
-    return compare(ast.Name(of), ast.Is(), ast.Constant(None))
-
-
-def is_given(of: str) -> ast.expr:
-    """Return ``of is not None``."""
-    return compare(ast.Name(of), ast.IsNot(), ast.Constant(None))
-
-
-def one_of(left: ast.expr, names: Sequence[str]) -> ast.expr:
-    """Return ``left in (names)``."""
-    return compare(left, ast.In(), ast.Tuple([ast.Name(each) for each in names]))
-
-
-def negation(of: ast.expr) -> ast.expr:
-    """Return ``not of``."""
-    return ast.UnaryOp(ast.Not(), of)
-
-
-def disjunction(*conditions: ast.expr) -> ast.expr:
-    """Return ``condition or condition``."""
-    return conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.Or(), list(conditions))
-
-
-def product(left: ast.expr, right: int) -> ast.expr:
-    """Return ``left * right``; with 1, ``left``."""
-    return left if right == 1 else ast.BinOp(left, ast.Mult(), constant(right))
-
-
-def message(*parts: str | ast.expr) -> Message:
-    """Return a message of texts and expressions; texts that stand together become one."""
-    merged: list[str | ast.expr] = []
-    for part in parts:
-        if isinstance(part, str) and merged and isinstance(merged[-1], str):
-            merged[-1] += part
-        elif part != "":
-            merged.append(part)
-    return tuple(merged)

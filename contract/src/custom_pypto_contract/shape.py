@@ -62,11 +62,11 @@ class Choice:
     def selector_node(self) -> ast.expr:
         """The selector as an expression."""
         tensor = self.tensor
-        return ast.Name(self.selector) if tensor is None else nodes.attribute(tensor, "ndim")
+        return nodes.expression("x" if tensor is None else "x.ndim", x=tensor or self.selector)
 
     def is_selected(self, value: Any) -> ast.expr:
         """Return the condition that the selector has a value."""
-        return nodes.equal(self.selector_node, nodes.constant(value))
+        return nodes.expression("x == value", x=self.selector_node, value=nodes.constant(value))
 
 
 Shape = tuple[Dim, ...]

@@ -80,12 +80,12 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
     Only reads headers: of the plugin's own packages, of those of this machine, of CANN.
     """
     # Core is imported already, where that is possible at all.
-    from custom_pypto.core import kernel_comparison, kernel_headers
+    from custom_pypto.core import kernel_headers
     from custom_pypto.core.opp import find_packages
 
     if plugin is None:
         return
-    known = kernel_comparison.query_npu_launches(plugin)
+    known = kernel_headers.query_npu_launches(plugin)
     own = find_packages(opp) if opp else ()
     places = [*(package / OPP_LIBRARY for package in own), *known.packages]
     if cann := os.environ.get("ASCEND_HOME_PATH"):

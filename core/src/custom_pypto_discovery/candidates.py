@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
-from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.fork_locks import cached
 from custom_pypto_contract.manifest import GROUP, ManifestError
 
@@ -91,7 +91,7 @@ def _candidates(same_name: Sequence[_Distribution]) -> list[InstalledPlugin]:
 def _version_in(folder: Path) -> str:
     """Return the version in a package's manifest."""
     try:
-        return manifest_file.read(folder / manifest.FILE_NAME).version
+        return manifest.read(folder / manifest.FILE_NAME).version
     except ManifestError:
         return ""
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from custom_pypto_contract import manifest, manifest_file
-from custom_pypto_contract.manifest import ManifestError
+from custom_pypto_contract import abi, manifest
+from custom_pypto_contract.errors import how_to_install
+from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest, ManifestError
 
-from custom_pypto_discovery import (
-    candidates,
-    compatibility,
-    library_file,
-    ownership,
-    resolution,
-)
+from custom_pypto_discovery import candidates, library_file, ownership, resolution
 from custom_pypto_discovery.environment import Environment
-from custom_pypto_discovery.host import Host, this_host
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, reinstall
+from custom_pypto_discovery.host import CORE, Host, major_minor, this_host
+from custom_pypto_discovery.installed_plugin import (
+    InstalledPlugin,
+    Status,
+    normalize_name,
+    reinstall,
+)
 
 if TYPE_CHECKING:
     from custom_pypto_discovery.lock_file import Lock
@@ -57,7 +57,7 @@ def _read_lock(environment: Environment, host: Host) -> Lock | None:
 def _with_manifest(plugin: InstalledPlugin) -> InstalledPlugin:
     assert plugin.folder is not None, "a plugin without a package is rejected"
     try:
-        found = manifest_file.read(plugin.folder / manifest.FILE_NAME)
+        found = manifest.read(plugin.folder / manifest.FILE_NAME)
     except ManifestError as error:
         return plugin.reject(f"{error}; {reinstall(plugin.distribution)}")
     library = found.library
@@ -71,7 +71,7 @@ def _fault(plugin: InstalledPlugin, host: Host, lock: Lock | None) -> str:
     if plugin.folder is None or plugin.manifest is None:
         return plugin.reason
     return (
-        compatibility.find_fault(plugin, plugin.manifest, host)
+        find_misfit(plugin, plugin.manifest, host)
         or _libraries(plugin)
         or ownership.find_fault(plugin, host.trusted_owners)
         or (lock.find_fault(plugin) if lock is not None else "")
@@ -86,3 +86,70 @@ def _libraries(plugin: InstalledPlugin) -> str:
         if fault:
             return f"{fault}; {reinstall(plugin.distribution)}"
     return library_file.find_unnamed(plugin.folder, plugin.manifest)
+
+
+def find_misfit(plugin: InstalledPlugin, manifest: Manifest, host: Host) -> str:
+    """Return why a manifest is not its plugin's, or does not fit the host; '' if it fits."""
+    return (
+        _identity(plugin, manifest)
+        or _abi(manifest, host)
+        or _platform(manifest, host)
+        or _torch(manifest, host)
+    )
+
+
+def _identity(plugin: InstalledPlugin, manifest: Manifest) -> str:
+    if manifest.name != plugin.name:
+        return (
+            f"its entry point calls it {plugin.name!r}, its manifest {manifest.name!r};"
+            " give the entry point the plugin's name and build it again"
+        )
+    if normalize_name(manifest.distribution) != normalize_name(plugin.distribution):
+        return (
+            f"{plugin.folder} belongs to the distribution {manifest.distribution}, not to"
+            f" {plugin.distribution}; {reinstall(plugin.distribution)}"
+        )
+    if manifest.version != plugin.version:
+        return (
+            f"its files are of version {manifest.version}, but {plugin.distribution}"
+            f" {plugin.version} is installed; {reinstall(plugin.distribution)}"
+        )
+    return ""
+
+
+def _abi(manifest: Manifest, host: Host) -> str:
+    need, have = manifest.core_abi, host.core_abi
+    if abi.offers(have, need):
+        return ""
+    core = f"{CORE} {host.core_version}".strip()
+    if need > have:
+        fix = f"Upgrade core: {how_to_install(CORE)}"
+    else:
+        fix = (
+            f"Upgrade the plugin: pip install --upgrade {manifest.distribution}; if there is no"
+            f" newer version, it has to be built again with {core}"
+        )
+    return f"requires core ABI {_dotted(need)}, but {core} offers {_dotted(have)}. {fix}"
+
+
+def _platform(manifest: Manifest, host: Host) -> str:
+    if manifest.platform in (ANY_PLATFORM, host.platform):
+        return ""
+    return (
+        f"was built for {manifest.platform}, but this Python runs on {host.platform}. Install the"
+        f" wheel for this platform: pip install --force-reinstall --no-deps {manifest.distribution}"
+    )
+
+
+def _torch(manifest: Manifest, host: Host) -> str:
+    need = major_minor(manifest.torch_target)
+    if need is None or host.torch is None or need <= host.torch:
+        return ""
+    return (
+        f"requires torch {_dotted(need)} or newer, but torch {_dotted(host.torch)} is installed."
+        f" Upgrade it: pip install --upgrade 'torch>={_dotted(need)}'"
+    )
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"

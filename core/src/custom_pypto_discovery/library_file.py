@@ -51,13 +51,13 @@ def state(path: Path) -> tuple[int, ...]:
 
 
 def find_unnamed(folder: Path, manifest: Manifest) -> str:
-    """Return which library the plugin would open that its manifest does not name; empty for none.
+    """Return the fault of a library that the plugin would open and no manifest names; '' if none.
 
     The libraries of `manifest` have no fault.
     """
     if manifest.library is None:
         return ""
-    # As kernel_library.h looks for them.
+    # As kernel_search.h looks for them.
     library = Path(os.path.realpath(f"{folder}/{manifest.library.path}"))
     beside = library.parents[1] / "lib"
     try:

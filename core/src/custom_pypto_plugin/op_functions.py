@@ -38,7 +38,7 @@ def op_function(op: str) -> Callable[[F], F]:
 def _look_up(op: str) -> tuple[Callable[..., Any], bool]:
     """Return an op, and whether it stays: while its plugin loads, that may still fail."""
     import torch
-    from custom_pypto.core.namespace import function_of
+    from custom_pypto.core.derivative import function_of
 
     name, _, overload = op.partition(".")
     function = getattr(getattr(torch.ops.custom_pypto, name), overload or "default")

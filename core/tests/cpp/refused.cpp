@@ -21,6 +21,12 @@ const std::map<std::string, Body> cases{
        r.def<ops::bad>();
        r.def<ops::bad>();
      }},
+    // Of an op that another plugin has, after one of its own.
+    {"duplicate",
+     [](Registrar& r) {
+       r.def<ops::bad>().impl<&same>("CPU");
+       r.def<ops::headers_length>();
+     }},
     {"kernel_twice", [](Registrar& r) { r.def<ops::bad>().impl<&same>("CPU").impl<&same>("CPU"); }},
     {"throws",
      [](Registrar& r) {

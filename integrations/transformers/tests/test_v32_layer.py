@@ -13,7 +13,7 @@ from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 from transformers import DynamicCache
 
-from benchmarks.transformers import models
+from examples.transformers_model import build
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -22,7 +22,7 @@ CONTEXT = 2304
 
 def make(**changes: int) -> Any:
     sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, **changes}
-    return models.build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
+    return build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
 
 
 def make_cache(kind: type, config: Any, tokens: int) -> Any:

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import faulthandler
-import mmap
+import json
 import os
 import re
 import resource
 import signal
 import tempfile
-import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import torch
+from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
 
 from .fuzz_inputs import HostileCall, hostile_call
-from .fuzz_oracle import REASONS, TOO_LARGE, judge
-from .repro_code import as_python
+from .fuzz_oracle import REASONS, TOO_LARGE, Judgement, judge
 
 if TYPE_CHECKING:
     from .ops_under_test import Op
@@ -36,7 +34,7 @@ _MEMORY = 8 << 30
 """How much more memory than now a call may take; kernels must say that there is no more."""
 _MOST_CRASHES = 5
 _MOST_SHOWN = 5
-_COUNTED = ("number", "run", "accepted", TOO_LARGE, *(reason.name for reason in REASONS))
+_COUNTED = ("run", "accepted", TOO_LARGE, *(reason.name for reason in REASONS))
 
 
 @dataclass(frozen=True)
@@ -69,10 +67,17 @@ class Tally:
     faults: list[tuple[int, str]] = field(default_factory=list)
     """Numbers of calls, and what is wrong with them."""
 
+    def count(self, judgement: Judgement) -> None:
+        """Count a call that did not end its process."""
+        self.counts["run"] += 1
+        self.counts["accepted"] += judgement.accepted
+        if judgement.reason:
+            self.counts[judgement.reason] += 1
+
     def row(self, op: str) -> dict[str, int | str]:
         """Return the op's row of the table."""
         run, accepted = self.counts["run"], self.counts["accepted"]
-        explained = {name: self.counts[name] for name in _COUNTED[3:]}
+        explained = {name: self.counts[name] for name in _COUNTED[2:]}
         return {
             "op": op,
             "calls": run,
@@ -122,8 +127,8 @@ def report(op: Op, tally: Tally) -> str:
         hostile = _draw(op, tally.series.seed, number)
         parts.append(
             f"{len(found)} of them like call {number} ({', '.join(hostile.changes)}):\n{text}\n\n"
-            f"It is run alone by --custom-pypto-fuzz=1,{tally.series.seed},{number}; as Python:\n\n"
-            f"{as_python(hostile.call)}"
+            f"It is run alone by --custom-pypto-fuzz=1,{tally.series.seed},{number}; its arguments:"
+            f" {describe_arguments(hostile.call.arguments)}"
         )
     if len(kinds) > _MOST_SHOWN:
         parts.append(f"{len(kinds) - _MOST_SHOWN} more kinds of faults are not shown")
@@ -139,34 +144,31 @@ def _draw(op: Op, seed: int, number: int) -> HostileCall:
 
 def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
     """Run calls in a child process; return the number of the last one."""
-    with (
-        mmap.mmap(-1, mmap.PAGESIZE) as memory,
-        tempfile.TemporaryDirectory() as name,
-        memoryview(memory).cast("q") as counts,
-    ):
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        counts[0] = numbers.start
         with lifeline() as pipe:
             with warnings.catch_warnings():
                 # Python warns of threads, which the child does not use.
                 warnings.simplefilter("ignore")
                 process = os.fork()
             if process == 0:
-                _run_and_exit(op, tally.series.seed, numbers, counts, folder, pipe)
-            end = _wait(process, counts, time_limit)
-        with suppress(ChildProcessError):
-            # It took too long.
-            os.waitpid(process, 0)
-        if not end and counts[1] < len(numbers):
-            end = "ends with status 0"
-        last = counts[0]
-        for position, key in enumerate(_COUNTED[1:], start=1):
-            tally.counts[key] += counts[position]
-        faults = folder / "faults"
-        for line in faults.read_text(encoding="utf-8").splitlines() if faults.exists() else ():
-            number, _, text = line.partition(" ")
-            tally.faults.append((int(number), text))
-        if end:
+                _run_and_exit(op, tally.series.seed, numbers, time_limit, folder, pipe)
+            _, status = os.waitpid(process, 0)
+        judged = folder / "judged"
+        lines = judged.read_text(encoding="utf-8").splitlines() if judged.exists() else []
+        for number, line in enumerate(lines, numbers.start):
+            judgement = Judgement(**json.loads(line))
+            tally.count(judgement)
+            if judgement.fault:
+                tally.faults.append((number, " ".join(judgement.fault.splitlines())))
+        last = numbers.start + min(len(lines), len(numbers) - 1)
+        code = os.waitstatus_to_exitcode(status)
+        if code or len(lines) < len(numbers):
+            end = f"ends with status {code}"
+            if code < 0:
+                end = f"ends by {signal.Signals(-code).name}"
+            if code == -signal.SIGALRM:
+                end = f"is still in this call after {time_limit:g} seconds"
             tally.counts["run"] += 1
             written = (folder / "output").read_text(encoding="utf-8", errors="replace")
             tally.faults.append((last, f"the process {end}: {_ends(written.strip())}"))
@@ -178,25 +180,8 @@ def _ends(text: str, most: int = 3000) -> str:
     return text if len(text) <= 2 * most else f"{text[:most]}\n[...]\n{text[-most:]}"
 
 
-def _wait(process: int, counts: memoryview, time_limit: float) -> str:
-    """Wait until a child ends, or takes too long; return what was wrong with that, or ''."""
-    number, since = counts[0], time.monotonic()
-    while True:
-        ended, status = os.waitpid(process, os.WNOHANG)
-        if ended:
-            code = os.waitstatus_to_exitcode(status)
-            if code < 0:
-                return f"ends by {signal.Signals(-code).name}"
-            return f"ends with status {code}" if code else ""
-        if counts[0] != number:
-            number, since = counts[0], time.monotonic()
-        elif time.monotonic() - since > time_limit:
-            return f"is still in this call after {time_limit:g} seconds"
-        time.sleep(0.01)
-
-
 def _run_and_exit(
-    op: Op, seed: int, numbers: range, counts: memoryview, folder: Path, pipe: int
+    op: Op, seed: int, numbers: range, time_limit: float, folder: Path, pipe: int
 ) -> None:
     status = 1
     try:
@@ -207,8 +192,8 @@ def _run_and_exit(
         os.dup2(output, 1)
         os.dup2(output, 2)
         try:
-            with (folder / "faults").open("w", encoding="utf-8", buffering=1) as faults:
-                _run_calls(op, seed, numbers, counts, faults)
+            with (folder / "judged").open("w", encoding="utf-8", buffering=1) as judged:
+                _run_calls(op, seed, numbers, time_limit, judged)
             status = 0
         except BaseException:
             import traceback
@@ -219,21 +204,19 @@ def _run_and_exit(
         os._exit(status)
 
 
-def _run_calls(op: Op, seed: int, numbers: range, counts: memoryview, faults: TextIO) -> None:
+def _run_calls(op: Op, seed: int, numbers: range, time_limit: float, judged: TextIO) -> None:
     # A fork has no threads of OpenMP: torch would wait for them for ever.
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
+    # Ends the process, also in the middle of a kernel.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    most = pages * mmap.PAGESIZE + _MEMORY
+    most = pages * resource.getpagesize() + _MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     for number in numbers:
-        counts[0] = number
+        signal.setitimer(signal.ITIMER_REAL, time_limit)
         hostile = hostile_call(op, seed, number)
-        verdict = judge(hostile, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
-        counts[1] += 1
-        counts[2] += verdict.accepted
-        if verdict.reason:
-            counts[_COUNTED.index(verdict.reason)] += 1
-        if verdict.fault:
-            faults.write(f"{number} {' '.join(verdict.fault.splitlines())}\n")
+        judgement = judge(hostile, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
+        judged.write(f"{json.dumps(asdict(judgement))}\n")
+    signal.setitimer(signal.ITIMER_REAL, 0)

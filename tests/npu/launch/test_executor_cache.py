@@ -22,9 +22,10 @@ def test_an_equal_launch_computes_with_its_own_tensors(
     code = """
 kept, runs = [], []
 for value in (1.0, 2.0, 3.0):
-    x, bias, one, two = (torch.full((5, 7), value * 10**n).npu() for n in range(4))
-    out, count = phase_1_runs(lambda: everything(x, bias, [one, two]))
-    assert torch.equal(out.cpu(), torch.full((5, 7), value * 1111 + NUMBER)), (value, out)
+    rows = [torch.zeros(1, 7), torch.full((4, 7), value)]
+    x, bias, one, two = (torch.cat(rows).mul(10**n).npu() for n in range(4))
+    out, count = phase_1_runs(lambda: everything(x[1:], bias[1:], [one[1:], two[1:]]))
+    assert torch.equal(out.cpu(), 1111 * rows[1] + NUMBER), (value, out)
     kept.append((x, bias, one, two, out))
     runs.append(count)
 # The first results are where they were.
@@ -37,107 +38,50 @@ give([runs, live(), sim.damage()])
     assert damage == ""
 
 
-def test_without_the_cache_every_launch_runs_phase_1(launch: Callable[..., Any]) -> None:
-    code = """
-x = torch.ones(3).npu()
-give([phase_1_runs(lambda: everything(x))[1] for _ in range(2)])
+MADE = """
+def made(acl_format, *shape):
+    return torch_npu.empty_with_format(shape, dtype=torch.float16, device="npu",
+                                       acl_format=acl_format)
 """
-    assert launch(code, CUSTOM_PYPTO_SIM_EXECUTOR_CACHE=0) == [1, 1]
-
-
-# Launches, and what they add to the result of everything(ones).
-DIFFERENCES = {
-    "everything(narrow)": 1,
-    "everything(doubles)": 1,
-    "everything(ones, ones)": 2,
-    "everything(ones, None, [ones])": 2,
-    "everything(ones, None, [], 'abcd')": 401,
-    "everything(ones, flag=False)": -999,
-    "given(text='abcd')": 11,
-    "given(numbers=[1, 2, 3])": 4,
-    "given(reals=[0.5, 2.5])": 2,
-    "given(flags=[True, True, True])": 10001,
-    "given(real=2.5)": 1.25,
-    "given(number=8)": 2,
-    "given(dtype=torch.float16)": -99999,
-    "given(scalar=0.5)": 1.25,
-}
-
-
-def test_a_launch_that_differs_in_anything_runs_phase_1(launch: Callable[..., Any]) -> None:
-    code = """
+# What differs, a setup, and launches that differ in this.
+DIFFERENT = {
+    "arguments": (
+        """
 narrow = torch.ones(8, 6).npu()
 ones, doubles = torch.ones(6, 8).npu(), torch.ones(6, 8).double().npu()
 def given(text="abc", numbers=[1, 2], reals=[0.5, 1.5], flags=[True, False, True], real=2.25,
           number=7, dtype=torch.bfloat16, scalar=0.25):
     return ops.test_everything(ones, None, [], text, None, numbers, reals, flags, real, number,
                                True, dtype, scalar)
-phase_1_runs(lambda: everything(ones))
-assert phase_1_runs(given)[1] == 0  # the same, spelt otherwise
-def twice(launch):
-    (first, one), (again, other) = phase_1_runs(launch), phase_1_runs(launch)
-    assert torch.equal(first.cpu(), again.cpu())
-    return [one, other, first.flatten()[0].item() - NUMBER]
-"""
-    code += f"give([{', '.join(f'twice(lambda: {each})' for each in DIFFERENCES)}])"
-    assert dict(zip(DIFFERENCES, launch(code), strict=True)) == {
-        name: [1, 0, difference] for name, difference in DIFFERENCES.items()
-    }
-
-
-def test_other_strides_and_offsets_run_phase_1(launch: Callable[..., Any]) -> None:
-    code = """
-x = torch.arange(48.).npu().view(6, 8)
-views = [x[1:4, 2:5], x[1:4, 1:7:2], x[2:5, 2:5], x[1:4, 2:5].t(), x.t()[2:5, 1:4]]
-give([phase_1_runs(lambda: ops.test_layout(view))[1] for view in views * 2])
-give([ops.test_layout(view).tolist() for view in views])
-"""
-    runs, layouts = launch(code)
-    # The last two views are the same one.
-    assert runs == [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-    assert layouts == [
-        [3, 3, 8, 1, 10],
-        [3, 3, 8, 2, 9],
-        [3, 3, 8, 1, 18],
-        [3, 3, 1, 8, 10],
-        [3, 3, 1, 8, 10],
-    ]
-
-
-def test_a_cached_launch_reads_where_its_tensors_begin(launch: Callable[..., Any]) -> None:
-    code = """
-results = []
-for start in (0., 100.):
-    x = torch.arange(start, start + 12).npu()
-    out, count = phase_1_runs(lambda: everything(x[4:8]))
-    results.append([count, (out - NUMBER).tolist()])
-give(results)
-"""
-    assert launch(code) == [[1, [4, 5, 6, 7]], [0, [104, 105, 106, 107]]]
-
-
-MADE = """
-def made(acl_format, *shape):
-    return torch_npu.empty_with_format(shape, dtype=torch.float16, device="npu",
-                                       acl_format=acl_format)
-"""
-# Setup, then what is launched with `one` and with `other`.
-PAIRS = {
+""",
+        [
+            *("everything(ones)", "everything(narrow)", "everything(doubles)"),
+            *("everything(ones, ones)", "everything(ones, None, [ones])"),
+            *("everything(ones, None, [], 'abcd')", "everything(ones, flag=False)"),
+            *("given(text='abcd')", "given(numbers=[1, 2, 3])", "given(reals=[0.5, 2.5])"),
+            *("given(flags=[True, True, True])", "given(real=2.5)", "given(number=8)"),
+            *("given(dtype=torch.float16)", "given(scalar=0.5)"),
+        ],
+    ),
+    "strides and offset": (
+        "x = torch.arange(48.).npu().view(6, 8)",
+        [
+            f"ops.test_layout({view})"
+            for view in ("x[1:4, 2:5]", "x[1:4, 1:7:2]", "x[2:5, 2:5]", "x[1:4, 2:5].t()")
+        ],
+    ),
     "the size of the storage": (
         "one, other = torch.ones(4).npu(), torch.ones(8).npu()[:4]",
-        "everything(each)",
+        ["everything(one)", "everything(other)"],
     ),
-    "the last of a long list": (
+    "a long list": (
         "one, other = torch.ones(3).npu(), torch.ones(2, 3).npu()[0]",
-        "everything(one, None, [one] * 39 + [each])",
-    ),
-    "the length of a long list": (
-        "x, one, other = torch.ones(3).npu(), 40, 38",
-        "everything(x, None, [x] * each)",
+        [f"everything(one, None, {rest})" for rest in ("[one] * 40", "[one] * 39 + [other]")]
+        + ["everything(one, None, [one] * 38)"],
     ),
     "the sizes that memory is given with": (
-        "x, one, other = torch.ones(6, 4).npu(), [4, 6], [2, 12]",
-        "ops.test_raw_layout(x, each)",
+        "x = torch.ones(6, 4).npu()",
+        ["ops.test_raw_layout(x, [4, 6])", "ops.test_raw_layout(x, [2, 12])"],
     ),
     "the storage format": (
         MADE
@@ -146,30 +90,87 @@ one, other = made(2, 32, 32), made(29, 32, 32)
 assert one.stride() == other.stride()
 assert one.untyped_storage().nbytes() == other.untyped_storage().nbytes()
 """,
-        "ops.test_layout(each)",
+        ["ops.test_layout(one)", "ops.test_layout(other)"],
     ),
     "the shape of a private format": (
         MADE + "one, other = made(29, 64, 32), made(29, 32, 64).view(64, 32)",
-        "ops.test_layout(each)",
+        ["ops.test_layout(one)", "ops.test_layout(other)"],
+    ),
+    "the kernel": (
+        "x = torch.ones(1, dtype=torch.long).npu()",
+        ["ops.test_number(x, 7)", "ops.test_opposite(x, 7)"],
+    ),
+    "whether algorithms are deterministic": (
+        """
+x = torch.ones(1).npu()
+def settings(is_deterministic):
+    torch.use_deterministic_algorithms(is_deterministic)
+    return ops.test_settings(x)
+""",
+        ["settings(False)", "settings(True)"],
+    ),
+    "which tensors share their storage": (
+        "x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()",
+        [
+            *("everything(x, x)", "everything(x, y)"),
+            *("everything(x, y, [y, x])", "everything(x, y, [y, y])"),
+        ],
+    ),
+    "the stream, and the cores that it may use": (
+        """
+x, streams = torch.ones(1).npu(), [torch.npu.Stream() for _ in range(2)]
+def on(stream, cubes, vectors):
+    with torch.npu.stream(stream):
+        torch.npu.set_stream_limit(stream, cube_num=cubes, vector_num=vectors)
+        return ops.test_settings(x)
+""",
+        [
+            *("on(streams[0], 8, 16)", "on(streams[1], 8, 16)"),
+            *("on(streams[0], 7, 16)", "on(streams[0], 8, 9)"),
+        ],
     ),
 }
 
 
-@pytest.mark.parametrize(("setup", "call"), PAIRS.values(), ids=PAIRS)
-def test_a_launch_that_differs_in_this_runs_phase_1(
-    launch: Callable[..., Any], setup: str, call: str
+@pytest.mark.parametrize(("setup", "calls"), DIFFERENT.values(), ids=DIFFERENT)
+def test_launches_that_differ_run_phase_1_once_each(
+    launch: Callable[..., Any], setup: str, calls: list[str]
 ) -> None:
-    runs = f"give([phase_1_runs(lambda: {call})[1] for each in [one, other] * 2])"
-    assert launch(f"{setup}\n{runs}") == [1, 1, 0, 0]
-
-
-def test_kernels_with_equal_arguments_are_distinguished(launch: Callable[..., Any]) -> None:
-    code = """
-x = torch.ones(1, dtype=torch.long).npu()
-results = [phase_1_runs(lambda: op(x, 7)) for op in [ops.test_number, ops.test_opposite] * 3]
-give([[count, out.item()] for out, count in results])
+    code = f"""
+{setup}
+launches = [{", ".join(f"lambda: {call}" for call in calls)}]
+first, again = ([phase_1_runs(each) for each in launches] for _ in range(2))
+same = [one.cpu().equal(other.cpu()) for (one, _), (other, _) in zip(first, again)]
+give([[[count for _, count in each] for each in (first, again)], same])
 """
-    assert launch(code) == [[1, 7], [1, -7]] + [[0, 7], [0, -7]] * 2
+    counts, same = launch(code, TASK_QUEUE_ENABLE=0)
+    assert counts == [[1] * len(calls), [0] * len(calls)]
+    assert all(same)
+
+
+# Why launches are equal, a setup, and the launches.
+EQUAL = {
+    "views of the same elements": (
+        "x = torch.arange(48.).npu().view(6, 8)",
+        ["ops.test_layout(x[1:4, 2:5].t())", "ops.test_layout(x.t()[2:5, 1:4])"],
+    ),
+    "names for the same format": (
+        """
+nd = torch.ones(6, 20).npu()
+nchw = torch.ones(2, 3, 4, 5).npu().view(6, 20)
+assert torch_npu.get_npu_format(nd) != torch_npu.get_npu_format(nchw)
+""",
+        ["everything(nd)", "everything(nchw)"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("setup", "calls"), EQUAL.values(), ids=EQUAL)
+def test_equal_launches_run_phase_1_once(
+    launch: Callable[..., Any], setup: str, calls: list[str]
+) -> None:
+    counts = ", ".join(f"phase_1_runs(lambda: {call})[1]" for call in calls)
+    assert launch(f"{setup}\ngive([{counts}])") == [1, 0]
 
 
 def test_none_is_refused_whatever_number_was_launched_before(launch: Callable[..., Any]) -> None:
@@ -180,55 +181,6 @@ for number in range(128):
 give(refusal(ops.test_maybe_number, x, None))
 """
     assert "argument 1 is None, for which aclnn has no number" in launch(code)
-
-
-def test_other_cores_for_the_stream_run_phase_1(launch: Callable[..., Any]) -> None:
-    code = """
-x = torch.ones(1).npu()
-def runs():
-    return phase_1_runs(lambda: ops.test_settings(x))[1]
-with torch.npu.stream(torch.npu.Stream()) as stream:
-    results = [runs(), runs()]
-    for limit in ({"cube_num": 7}, {"vector_num": 9}):
-        torch.npu.set_stream_limit(torch.npu.current_stream(), **limit)
-        results += [runs(), runs()]
-give(results)
-"""
-    assert launch(code, TASK_QUEUE_ENABLE=0) == [1, 0] * 3
-
-
-def test_names_for_the_same_format_are_one(launch: Callable[..., Any]) -> None:
-    code = """
-nd = torch.ones(6, 20).npu()
-nchw = torch.ones(2, 3, 4, 5).npu().view(6, 20)
-assert torch_npu.get_npu_format(nd) != torch_npu.get_npu_format(nchw)
-give([phase_1_runs(lambda: everything(x))[1] for x in (nd, nchw)])
-"""
-    assert launch(code) == [1, 0]
-
-
-def test_tensors_that_share_their_storage_run_phase_1(launch: Callable[..., Any]) -> None:
-    code = """
-x, y = torch.ones(4).npu(), torch.full((4,), 5.0).npu()
-results = [phase_1_runs(lambda: everything(x, bias)) for bias in (x, y, x, y)]
-give([[count, out[0].item() - NUMBER] for out, count in results])
-results = [phase_1_runs(lambda: everything(x, y, [y, last])) for last in (x, y, x, y)]
-give([[count, out[0].item() - NUMBER] for out, count in results])
-"""
-    of_neighbours, of_others = launch(code)
-    assert of_neighbours == [[1, 2], [1, 6], [0, 2], [0, 6]]
-    assert of_others == [[1, 12], [1, 16], [0, 12], [0, 16]]
-
-
-def test_each_stream_has_executors_of_its_own(launch: Callable[..., Any]) -> None:
-    code = """
-streams = [torch.npu.Stream() for _ in range(2)]
-def on(stream, value):
-    with torch.npu.stream(stream):
-        return everything(torch.full((50,), value).npu())
-give([phase_1_runs(lambda: on(streams[i % 2], float(i)))[1] for i in range(4)])
-"""
-    assert launch(code) == [1, 1, 0, 0]
 
 
 def test_each_thread_has_executors_of_its_own(launch: Callable[..., Any], queue: int) -> None:
@@ -254,30 +206,20 @@ give([wrong, counted, live()])
     assert not any(live.values())
 
 
-def test_a_launch_that_failed_in_phase_2_is_not_cached(launch: Callable[..., Any]) -> None:
+def test_a_launch_that_failed_is_not_cached(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(4).npu()
-def failing():
-    sim.fail("phase2")
-    return "failed in phase 2" in refusal(everything, x)
-give([phase_1_runs(each)[1] for each in (failing, lambda: everything(x), lambda: everything(x))])
-give([list(phase_1_runs(failing)), phase_1_runs(lambda: everything(x))[1], live()])
+def failing(phase):
+    sim.fail(f"phase{phase}")
+    assert f"failed in phase {phase}" in refusal(everything, x)
+phases = [1, 2, 0, 2, 0]  # 0: none fails
+give([[phase_1_runs(lambda: failing(phase) if phase else everything(x))[1] for phase in phases],
+      live()])
 """
-    first, (of_a_found_one, after, live) = launch(code, TASK_QUEUE_ENABLE=0)
-    assert first == [1, 1, 0]
-    assert of_a_found_one == [True, 0]
-    assert after == 0
+    runs, live = launch(code, TASK_QUEUE_ENABLE=0)
+    # A launch that was found and then fails leaves what was found.
+    assert runs == [1, 1, 1, 0, 0]
     assert not any(live.values())
-
-
-def test_a_launch_that_failed_in_phase_1_is_not_cached(launch: Callable[..., Any]) -> None:
-    code = """
-x = torch.ones(4).npu()
-sim.fail("phase1")
-assert "failed in phase 1" in refusal(everything, x)
-give([phase_1_runs(lambda: everything(x))[1] for _ in range(2)])
-"""
-    assert launch(code) == [1, 0]
 
 
 def test_a_captured_graph_replays_cached_launches(launch: Callable[..., Any]) -> None:

@@ -101,6 +101,101 @@ def test_launch_is_right_or_refused_whichever_function_fails(
     assert passed.keys() == others
 
 
+@pytest.mark.parametrize(
+    ("kind", "queue", "switch"),
+    [("call", 0, 0), ("call", 0, 1), ("allocation", 1, 0), ("allocation", 2, 0)],
+)
+def test_every_failing_call_raises_and_leaks_nothing(
+    launch: Callable[..., Any], package: Path, kind: str, queue: int, switch: int
+) -> None:
+    code = f"""
+x = torch.ones(40).npu()
+everything(x, x, [x, x])
+before = live(), sim.live_objects()["device memory"]
+failures, k = [], 0
+while True:
+    k += 1
+    sim.fail({kind!r}, k)
+    text = refusal(everything, x, x, [x, x])
+    if sim.disarm({kind!r}):
+        break
+    failures.append(text)
+    now = live(), sim.live_objects()["device memory"]
+    assert text is not None and now == before, (k, text, now)
+    torch.testing.assert_close(everything(x).cpu(), torch.full((40,), 1 + NUMBER))
+give(failures)
+"""
+    failures = launch(
+        code,
+        TASK_QUEUE_ENABLE=queue,
+        PYTORCH_NO_NPU_MEMORY_CACHING=1,
+        **dict.fromkeys(FASTER, switch),
+    )
+    text = "\n".join(failures)
+    assert "aclnnEverything: no memory for its workspace of 160 bytes: " in text
+    if kind == "allocation":
+        assert len(failures) == 2  # of the result and of the workspace
+        return
+    for part in (
+        "aclnnEverything failed in phase 2 (aclnnEverything) with code 561000: ",
+        f" (the kernel is {package}/op_api/lib/libcust_opapi.so, from a custom opp package)",
+    ):
+        assert part in text
+    # An equal launch was before, so that with the cache there is no phase 1 to fail, nor to make
+    # anything for.
+    kinds = ("Tensor", "TensorList", "IntArray", "FloatArray", "BoolArray", "Scalar")
+    for part in (
+        "aclnnEverything: argument 1 could not be made",
+        *(f"could not be made an acl{kind} (aclCreate{kind}): EZ9999: " for kind in kinds),
+        "failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
+    ):
+        assert (part in text) == (switch == 0)
+
+
+def test_no_room_for_a_workspace_in_the_queue_is_reported_and_leaks_nothing(
+    launch: Callable[..., Any],
+) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x).cpu()
+with torch.npu.stream(torch.npu.Stream()):
+    x = torch.ones(40, device="npu")
+    torch.npu.synchronize()
+    sim.fail("allocation")  # the stream has room for the result, but has had no workspace yet
+    for _ in range(100_000):
+        text = refusal(everything, x)
+        if text is not None:
+            break
+counts = sim.live_objects()
+give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
+"""
+    text, executors, arenas = launch(code, TASK_QUEUE_ENABLE=2)
+    assert "an earlier launch failed: aclnnEverything: no memory for its workspace of 160 b" in text
+    assert (executors, arenas) == (0, 0)
+
+
+@pytest.mark.parametrize(("queue", "phase"), [(1, 2), (2, 2), (2, 1)])
+def test_asynchronous_failure_is_reported_by_a_later_launch(
+    launch: Callable[..., Any], queue: int, phase: int
+) -> None:
+    code = f"""
+x = torch.ones(4).npu()
+everything(x)
+torch.npu.synchronize()
+sim.fail("phase{phase}")
+try:
+    # The queue's thread fails meanwhile; some launch notices.
+    for _ in range(100_000):
+        everything(x)
+except RuntimeError as error:
+    give(str(error))
+"""
+    text = launch(code, TASK_QUEUE_ENABLE=queue)
+    start = "aclnnEverything was not launched, because an earlier launch failed: aclnnEverything"
+    symbol = "aclnnEverythingGetWorkspaceSize" if phase == 1 else "aclnnEverything"
+    assert text.startswith(f"{start} failed in phase {phase} ({symbol}) with code 561000: ")
+
+
 def test_launches_with_an_unknown_number_of_cores_do_not_share_an_executor(
     launch: Callable[..., Any],
 ) -> None:

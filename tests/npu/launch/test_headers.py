@@ -8,78 +8,69 @@ from typing import Any
 
 import pytest
 
-GUARD = """
+CODE = """
 from pathlib import Path
-from custom_pypto.core.launch_guard import guard
+from custom_pypto.core.library import guard
 guard(library, Path({plugin!r}))
+header = Path({header!r})
 x = torch.ones(2, dtype=torch.int64).npu()
 """
+CALL = "give(ops.test_number(x, 3).tolist())"
 RIGHT = "int64_t number, const aclTensor *out"
+WRONG = "const aclTensor *out, int64_t number"
 
 
 @pytest.fixture
-def write_header(package: Path) -> Iterator[Callable[[str], Path]]:
-    """Writes the header of aclnnNumber with these arguments; it is gone after the test."""
-    header = package / "op_api" / "include" / "aclnn_number.h"
-    header.parent.mkdir(exist_ok=True)
-
-    def write(arguments: str) -> Path:
-        ends = "uint64_t *workspaceSize, aclOpExecutor **executor"
-        header.write_text(f"aclnnStatus aclnnNumberGetWorkspaceSize({arguments}, {ends});\n")
-        return header
-
-    yield write
-    header.unlink()
+def header(package: Path) -> Iterator[Path]:
+    """The place for the header of aclnnNumber; it is gone after the test."""
+    path = package / "op_api" / "include" / "aclnn_number.h"
+    path.parent.mkdir(exist_ok=True)
+    yield path
+    path.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("queue", [0, 1, 2])
+def write(header: Path, arguments: str) -> None:
+    ends = "uint64_t *workspaceSize, aclOpExecutor **executor"
+    header.write_text(f"aclnnStatus aclnnNumberGetWorkspaceSize({arguments}, {ends});\n")
+
+
 def test_other_arguments_than_the_header_s_are_refused_where_the_op_is_called(
-    launch: Callable[..., Any],
-    plugin: Path,
-    write_header: Callable[[str], Path],
-    queue: int,
+    launch: Callable[..., Any], plugin: Path, header: Path, queue: int
 ) -> None:
-    header = write_header("const aclTensor *out, int64_t number")
-    difference = "argument 1, `a.value`, is argument 2 in the header, `int64_t number`"
-    code = GUARD.format(plugin=str(plugin)) + "give(refusal(ops.test_number, x, 3))"
-    text = launch(code, TASK_QUEUE_ENABLE=queue)
+    write(header, WRONG)
+    code = CODE.format(plugin=str(plugin), header="")
+    text = launch(code + "give(refusal(ops.test_number, x, 3))", TASK_QUEUE_ENABLE=queue)
     assert text.startswith("test_number: aclnnNumber is launched with other arguments than its")
+    difference = "argument 1, `a.value`, is argument 2 in the header, `int64_t number`"
     for part in (difference, f"the header is {header}:1", f"the plugin is {plugin}"):
         assert f"\n  {part}\n" in text
 
 
-@pytest.mark.parametrize("queue", [0, 1, 2])
-def test_what_the_header_declares_is_launched(
+@pytest.mark.parametrize(
+    ("declared", "before", "variables"),
+    [
+        (RIGHT, "", {"TASK_QUEUE_ENABLE": 0}),
+        (RIGHT, "", {"TASK_QUEUE_ENABLE": 1}),
+        (RIGHT, "", {"TASK_QUEUE_ENABLE": 2}),
+        # Compared once.
+        (
+            RIGHT,
+            'ops.test_number(x, 2); header.write_text(header.read_text().replace("64", "32"))',
+            {},
+        ),
+        (WRONG, "", {"CUSTOM_PYPTO_NPU_HEADERS": 0}),
+        (None, "", {}),
+    ],
+)
+def test_a_launch_goes_through(
     launch: Callable[..., Any],
     plugin: Path,
-    write_header: Callable[[str], Path],
-    queue: int,
+    header: Path,
+    declared: str | None,
+    before: str,
+    variables: dict[str, int],
 ) -> None:
-    write_header(RIGHT)
-    code = GUARD.format(plugin=str(plugin)) + "give(ops.test_number(x, 3).tolist())"
-    assert launch(code, TASK_QUEUE_ENABLE=queue) == [3, 3]
-
-
-def test_a_launch_is_compared_once(
-    launch: Callable[..., Any], plugin: Path, write_header: Callable[[str], Path]
-) -> None:
-    header = write_header(RIGHT)
-    code = f"""
-ops.test_number(x, 2)
-Path({str(header)!r}).write_text("")
-give(ops.test_number(x, 3).tolist())
-"""
-    assert launch(GUARD.format(plugin=str(plugin)) + code) == [3, 3]
-
-
-def test_the_comparison_can_be_switched_off(
-    launch: Callable[..., Any], plugin: Path, write_header: Callable[[str], Path]
-) -> None:
-    write_header("bool flag")
-    code = GUARD.format(plugin=str(plugin)) + "give(ops.test_number(x, 3).tolist())"
-    assert launch(code, CUSTOM_PYPTO_NPU_HEADERS=0) == [3, 3]
-
-
-def test_a_package_without_headers_is_launched(launch: Callable[..., Any], plugin: Path) -> None:
-    code = GUARD.format(plugin=str(plugin)) + "give(ops.test_number(x, 3).tolist())"
-    assert launch(code) == [3, 3]
+    if declared is not None:
+        write(header, declared)
+    code = CODE.format(plugin=str(plugin), header=str(header))
+    assert launch(f"{code}{before}\n{CALL}", **variables) == [3, 3]

@@ -10,32 +10,35 @@ import pytest
 ALLOCATION = "CUSTOM_PYPTO_NPU_ALLOCATION"
 EXECUTOR_CACHE = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE"
 ON = {ALLOCATION: "1", EXECUTOR_CACHE: "1"}
-BEHAVES = """
+
+
+@pytest.mark.parametrize(
+    ("switch", "behaviour", "allocates", "reasons"),
+    [
+        ("1", "as it does", True, []),
+        ("1", "reversed", False, ["its result is of another shape"]),
+        ("1", "throwing", False, ["not that function"]),
+        ("", "as it does", False, []),
+        ("0", "as it does", False, []),
+    ],
+)
+def test_results_are_allocated_by_torch_npu_if_that_is_on_and_behaves(
+    launch: Callable[..., Any], switch: str, behaviour: str, allocates: bool, reasons: list[str]
+) -> None:
+    code = f"""
 import tempfile
 x, printed, before = torch.ones(1).npu(), tempfile.TemporaryFile("w+"), os.dup(2)
 os.dup2(printed.fileno(), 2)
-allocates = ops.test_allocates(x, {!r})
+allocates = ops.test_allocates(x, {behaviour!r})
 os.dup2(before, 2)
 printed.seek(0)
 give([allocates, [line for line in printed if "custom_pypto: results are" in line]])
 """
-
-
-def test_results_are_allocated_as_torch_npu_s_own_are(launch: Callable[..., Any]) -> None:
-    assert launch(BEHAVES.format("as it does"), **ON) == [True, []]
-
-
-@pytest.mark.parametrize(
-    ("behaviour", "reason"),
-    [("reversed", "its result is of another shape"), ("throwing", "not that function")],
-)
-def test_a_function_that_is_another_one_is_not_used(
-    launch: Callable[..., Any], behaviour: str, reason: str
-) -> None:
-    allocates, (warning,) = launch(BEHAVES.format(behaviour), **ON)
-    assert not allocates
-    assert reason in warning
-    assert f"Unset {ALLOCATION}" in warning
+    does, warnings = launch(code, **{ALLOCATION: switch})
+    assert does == allocates
+    for warning, reason in zip(warnings, reasons, strict=True):
+        assert reason in warning
+        assert f"Unset {ALLOCATION}" in warning
 
 
 def test_the_check_fails_where_torch_cannot_allocate(launch: Callable[..., Any]) -> None:
@@ -50,36 +53,25 @@ give(ops.test_allocates(x, "as it does"))
     assert allocates
 
 
-LAUNCHES = """
-x = torch.arange(12.).npu().view(3, 4)
-runs = []
-for _ in range(2):
-    before = sim.calls("phase1")
-    out = everything(x.t())
-    torch.npu.synchronize()
-    runs.append(sim.calls("phase1") - before)
-give([runs, out.stride(), (out - NUMBER).tolist()])
-"""
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "runs"),
-    [(ALLOCATION, "0", [1, 0]), (ALLOCATION, "1", [1, 0]), (EXECUTOR_CACHE, "", [1, 1])],
+    [
+        (ALLOCATION, "0", [1, 0]),
+        (ALLOCATION, "1", [1, 0]),
+        (EXECUTOR_CACHE, "", [1, 1]),
+        ("CUSTOM_PYPTO_SIM_EXECUTOR_CACHE", "0", [1, 1]),  # CANN's cache takes no launch
+    ],
 )
 def test_results_are_the_same_either_way(
     launch: Callable[..., Any], variable: str, value: str, runs: list[int]
 ) -> None:
-    counted, strides, values = launch(LAUNCHES, **ON | {variable: value})
-    assert counted == runs
-    assert strides == [3, 1]
-    assert values == [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
-
-
-@pytest.mark.parametrize("value", ["", "0"])
-def test_allocation_through_torch_npu_is_off_by_default(
-    launch: Callable[..., Any], value: str
-) -> None:
-    assert launch(BEHAVES.format("as it does"), **{ALLOCATION: value}) == [False, []]
+    code = """
+x = torch.arange(12.).npu().view(3, 4)
+results = [phase_1_runs(lambda: everything(x.t())) for _ in range(2)]
+give([[runs, out.stride(), (out - NUMBER).tolist()] for out, runs in results])
+"""
+    values = [[0, 4, 8], [1, 5, 9], [2, 6, 10], [3, 7, 11]]
+    assert launch(code, **ON | {variable: value}) == [[each, [3, 1], values] for each in runs]
 
 
 @pytest.mark.parametrize("variable", [ALLOCATION, EXECUTOR_CACHE])

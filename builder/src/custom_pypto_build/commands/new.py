@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SUMMARY = "write a new plugin, which builds and passes its tests"
 DESCRIPTION = (
     "Writes a plugin with one op into the new folder NAME, and says what is left to decide. The op "
-    "multiplies its tensors until you say what it computes."
+    "squares its first tensor until you say what it computes."
 )
 EXIT_STATUS = "0 written, 1 it cannot be written as asked for"
 
@@ -53,7 +53,6 @@ def run(options: argparse.Namespace) -> int:
             options.name, options.schema, is_python=options.python, has_npu=options.npu
         )
         _check_free(made)
-        project.check(made)
         written = project.write(made, folder)
     except new_plugin.ScaffoldError as error:
         raise CommandError(str(error)) from None

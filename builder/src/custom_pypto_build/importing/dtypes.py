@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 
-from .definition import Definition, Kind, Tensor
-from .model import UNKNOWN, ImportedOp, Subject
+from .model import UNKNOWN, Definition, ImportedOp, Kind, Subject, Tensor
 
 _DTYPES = {
     "BF16": "bfloat16",

@@ -9,7 +9,7 @@ from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.aclnn_launch import find_name, plain, takes
 from custom_pypto_contract.schema import Schema
 
-from .definition import Definition, Kind, Tensor, torch_type
+from .model import Definition, Kind, Tensor, torch_type
 
 _PASSED_AS = {
     "Tensor": "aclTensor *",

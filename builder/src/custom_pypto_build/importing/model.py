@@ -1,4 +1,4 @@
-"""What every reader makes: an op as ops.toml will have it, and what a person must decide about it.
+"""What readers make: an operator of CANN, an op as ops.toml will have it, and what is undecided.
 
 A reader drops nothing and guesses nothing. What it does not understand is a `Decision`, with the
 line that it stands on.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 
 class ImportingError(Exception):
@@ -57,7 +58,18 @@ UNKNOWN = "?"
 
 
 @dataclass
-class ImportedOp:
+class Undecided:
+    """Something with decisions."""
+
+    decisions: list[Decision] = field(default_factory=list, kw_only=True)
+
+    def decide(self, place: Place, subject: Subject, text: str) -> None:
+        """Leave something to a person."""
+        self.decisions.append(Decision(place, subject, text))
+
+
+@dataclass
+class ImportedOp(Undecided):
     """One op, in the words of ops.toml."""
 
     name: str
@@ -69,11 +81,6 @@ class ImportedOp:
     outputs: dict[str, dict[str, str]] = field(default_factory=dict)
     launch: str = ""
     graph: str = ""
-    decisions: list[Decision] = field(default_factory=list)
-
-    def decide(self, place: Place, subject: Subject, text: str) -> None:
-        """Leave something to a person."""
-        self.decisions.append(Decision(place, subject, text))
 
     @property
     def is_complete(self) -> bool:
@@ -96,3 +103,74 @@ def count(ops: Iterable[ImportedOp]) -> Mapping[Subject, int]:
 
     found = list(subjects())
     return {each: found.count(each) for each in Subject if each in found}
+
+
+class Kind(Enum):
+    """How often a tensor is given."""
+
+    REQUIRED = "REQUIRED"
+    OPTIONAL = "OPTIONAL"
+    DYNAMIC = "DYNAMIC"
+
+
+@dataclass
+class Tensor:
+    """An input or an output. `dtypes` are as CANN names them, without ``DT_``."""
+
+    name: str
+    place: Place
+    kind: Kind = Kind.REQUIRED
+    dtypes: list[str] | None = None
+    is_column: bool = False
+    """Whether the dtypes at one index belong together, over all tensors that have such lists."""
+
+
+@dataclass
+class Attribute:
+    """An attribute; `default` is as the C++ has it, None if it must be given."""
+
+    name: str
+    place: Place
+    type: str = ""
+    default: str | None = None
+
+
+@dataclass
+class Definition(Undecided):
+    """One operator, as its prototype (REG_OP) or its OpDef class defines it."""
+
+    name: str
+    place: Place
+    inputs: list[Tensor] = field(default_factory=list)
+    outputs: list[Tensor] = field(default_factory=list)
+    attributes: list[Attribute] = field(default_factory=list)
+    same_shapes: Mapping[int, int] | None = None
+    """Outputs, by number, that have the shape of an input; None if that is not known."""
+
+    @property
+    def references(self) -> list[Tensor]:
+        """The inputs that are outputs too: the operator writes them."""
+        names = {each.name for each in self.outputs}
+        return [each for each in self.inputs if each.name in names]
+
+    @cached_property
+    def results(self) -> list[Tensor]:
+        """The outputs that are no inputs."""
+        names = {each.name for each in self.inputs}
+        return [each for each in self.outputs if each.name not in names]
+
+
+_TYPES = {
+    "Int": "int",
+    "Float": "float",
+    "Bool": "bool",
+    "String": "str",
+    "ListInt": "int[]",
+    "ListFloat": "float[]",
+    "ListBool": "bool[]",
+}
+
+
+def torch_type(type_: str) -> str | None:
+    """Return the type in a schema of an attribute; None where no schema has one."""
+    return _TYPES.get(type_)

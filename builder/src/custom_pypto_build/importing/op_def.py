@@ -4,35 +4,36 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from custom_pypto_contract import cpp_text
 
-from .definition import Attribute, Definition, Kind, Tensor
 from .infer_shape import ShapeFunctions
-from .model import Place, Subject
-from .source import Source
+from .model import Attribute, Definition, Kind, Place, Subject, Tensor
+from .source import Call, Source
 
 _CLASS = re.compile(r"\bclass\s+(?P<name>\w+)\s*(?:final\s*)?:\s*public\s+(?:\w+::)*OpDef\s*(?=\{)")
 _CONSTRUCTOR = re.compile(r":\s*OpDef\s*\(\s*\w+\s*\)\s*(?=\{)")
 _PARAMETER = re.compile(r'this\s*->\s*(?P<what>Input|Output|Attr)\s*\(\s*"(?P<name>\w+)"\s*\)')
-_METHOD = re.compile(r"\s*\.\s*(?P<method>\w+)\s*(?=\()")
 _DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
 
-# Formats, and what the build does for each SoC: a launch passes tensors in the format they have.
-_WITHOUT_EFFECT = {
-    "Format",
-    "FormatList",
-    "UnknownShapeFormat",
-    "AutoContiguous",
-    "IgnoreContiguous",
+# The methods that are understood, and their arguments; None: any. Formats and what the build does
+# for each SoC have no effect: a launch passes tensors in the format they have.
+_OF_TENSORS: Mapping[str, Collection[str] | None] = {
+    "ParamType": Kind.__members__,
+    **dict.fromkeys(("DataType", "DataTypeList", "Format", "FormatList", "UnknownShapeFormat")),
+    **dict.fromkeys(("AutoContiguous", "IgnoreContiguous")),
+}
+_TYPES = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool")
+_OF_ATTRIBUTES: Mapping[str, Collection[str] | None] = {
+    "AttrType": ("REQUIRED", "OPTIONAL"),
+    **dict.fromkeys(_TYPES),
 }
 _OF_THE_BUILD = re.compile(
     r"this\s*->\s*(?:AICore|SetInfer\w+|SetCheck\w+)\b|(?:OpAICoreConfig|OpAICPUConfig)\b"
 )
 _OF_A_SOC = re.compile(r"(?P<config>\w+)\s*\.\s*(?P<what>\w+)\s*\(")
 _OF_A_TENSOR = re.compile(r'\.\s*(?:Input|Output)\s*\(\s*"(?P<name>\w+)"')
-_ATTRIBUTE_TYPES = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool")
 
 
 def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
@@ -45,13 +46,13 @@ def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
             # It stands in the constructor of the one before, which is not understood.
             continue
         definition = Definition(match["name"], source.place(match.start()))
-        end = source.end_of(match.end()) or 0
+        class_end = source.end_of(match.end()) or 0
         number = bisect_left(constructors, match.end())
-        begin = constructors[number] if number < len(constructors) else end
-        inner_end = source.end_of(begin) if begin < end else None
+        begin = constructors[number] if number < len(constructors) else class_end
+        inner_end = source.end_of(begin) if begin < class_end else None
         if inner_end is None:
             problem = f"class {match['name']} has no constructor `{match['name']}(..) : OpDef(..)`"
-            definition.problems.append((definition.place, Subject.SCHEMA, problem))
+            definition.decide(definition.place, Subject.SCHEMA, problem)
             yield definition
             continue
         at = inner_end
@@ -59,85 +60,68 @@ def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
         offset = begin + 1
         for statement in cpp_text.split(body, ";"):
             offset = text.index(statement, offset)
-            _Statement(definition, statement, source, offset).read()
-            offset += len(statement)
+            end = offset + len(statement)
+            _statement(definition, source, offset, end)
+            offset = end
         definition.same_shapes = shapes.of_class(body)
         yield definition
 
 
-class _Statement:
-    def __init__(self, definition: Definition, text: str, source: Source, offset: int) -> None:
-        self._definition = definition
-        self._text = text
-        self._source = source
-        self._offset = offset
+def _statement(definition: Definition, source: Source, start: int, end: int) -> None:
+    """Read the statement of a constructor that is between two offsets."""
+    match = _PARAMETER.match(source.text, start)
+    if match is None:
+        _other(definition, source.text[start:end], source.place(start))
+        return
+    name, place, at = match["name"], source.place(start), match.end()
+    calls = list(source.calls(at))
+    has_dtypes, understood = True, _OF_ATTRIBUTES
+    if match["what"] == "Attr":
+        definition.attributes.append(_attribute(name, place, calls))
+    else:
+        tensor = _tensor(name, place, calls, source.constants)
+        (definition.inputs if match["what"] == "Input" else definition.outputs).append(tensor)
+        has_dtypes, understood = bool(tensor.dtypes), _OF_TENSORS
+    for call in calls:
+        arguments = understood.get(call.name, ())
+        if arguments is not None and call.argument not in arguments:
+            text = f"{name}: .{call.name}({call.argument}): not understood"
+            definition.decide(source.place(call.start), Subject.KEY, text)
+        at = call.end
+    if rest := source.text[at:end].strip():
+        definition.decide(source.place(at), Subject.KEY, f"{rest}: not understood")
+    if not has_dtypes:
+        definition.decide(place, Subject.DTYPE, f"{name}: no list of dtypes is understood")
 
-    def _place_of(self, at: int) -> Place:
-        return self._source.place(self._offset + at)
 
-    def read(self) -> None:
-        match = _PARAMETER.match(self._text)
-        if match is None:
-            self._other()
-            return
-        place = self._place_of(0)
-        if match["what"] == "Attr":
-            attribute = Attribute(match["name"], place)
-            self._definition.attributes.append(attribute)
-            self._attribute(attribute, match.end())
-            return
-        tensor = Tensor(match["name"], place)
-        is_input = match["what"] == "Input"
-        (self._definition.inputs if is_input else self._definition.outputs).append(tensor)
-        for method, argument, at in self._methods(match.end()):
-            if method == "ParamType" and argument in Kind.__members__:
-                tensor.kind = Kind[argument]
-            elif method in ("DataType", "DataTypeList"):
-                tensor.dtypes = _DTYPE.findall(self._source.constants.get(argument, argument))
-                tensor.is_column = method == "DataType"
-            elif method not in _WITHOUT_EFFECT:
-                self._problem(at, f"{tensor.name}: .{method}({argument}): not understood")
-        if not tensor.dtypes:
-            text = f"{tensor.name}: no list of dtypes is understood"
-            self._definition.problems.append((place, Subject.DTYPE, text))
+def _tensor(name: str, place: Place, calls: Iterable[Call], constants: Mapping[str, str]) -> Tensor:
+    tensor = Tensor(name, place)
+    for call in calls:
+        if call.name == "ParamType" and call.argument in Kind.__members__:
+            tensor.kind = Kind[call.argument]
+        elif call.name in ("DataType", "DataTypeList"):
+            tensor.dtypes = _DTYPE.findall(constants.get(call.argument, call.argument))
+            tensor.is_column = call.name == "DataType"
+    return tensor
 
-    def _attribute(self, attribute: Attribute, start: int) -> None:
-        is_required = False
-        for method, argument, at in self._methods(start):
-            if method == "AttrType" and argument in ("REQUIRED", "OPTIONAL"):
-                is_required = argument == "REQUIRED"
-            elif method in _ATTRIBUTE_TYPES:
-                attribute.type = method
-                attribute.default = argument
-            else:
-                self._problem(at, f"{attribute.name}: .{method}({argument}): not understood")
-        if is_required:
-            attribute.default = None
 
-    def _methods(self, start: int) -> Iterator[tuple[str, str, int]]:
-        """Return name, argument and offset of each method in a chain."""
-        at = start
-        while (match := _METHOD.match(self._text, at)) is not None:
-            end = self._source.end_of(self._offset + match.end())
-            if end is None:
-                break
-            end -= self._offset
-            yield match["method"], self._text[match.end() + 1 : end - 1].strip(), match.start(1)
-            at = end
-        if self._text[at:].strip():
-            self._problem(at, f"{self._text[at:].strip()}: not understood")
+def _attribute(name: str, place: Place, calls: Iterable[Call]) -> Attribute:
+    attribute = Attribute(name, place)
+    for call in calls:
+        if call.name in _TYPES:
+            attribute.type, attribute.default = call.name, call.argument
+    kinds = [call.argument for call in calls if call.name == "AttrType"]
+    if kinds[-1:] == ["REQUIRED"]:
+        attribute.default = None
+    return attribute
 
-    def _other(self) -> None:
-        if _OF_THE_BUILD.match(self._text):
-            return
-        of_soc = _OF_A_SOC.match(self._text)
-        if of_soc is None or of_soc["config"] == "this":
-            self._problem(0, f"{self._text}: not understood")
-            return
-        tensor = _OF_A_TENSOR.search(self._text)
-        if tensor is not None:
-            text = f"{tensor['name']}: {of_soc['config']} has dtypes of its own for a SoC; left out"
-            self._definition.problems.append((self._place_of(0), Subject.NARROWER, text))
 
-    def _problem(self, at: int, text: str) -> None:
-        self._definition.problems.append((self._place_of(at), Subject.KEY, text))
+def _other(definition: Definition, text: str, place: Place) -> None:
+    if _OF_THE_BUILD.match(text):
+        return
+    of_soc = _OF_A_SOC.match(text)
+    if of_soc is None or of_soc["config"] == "this":
+        definition.decide(place, Subject.KEY, f"{text}: not understood")
+    elif tensor := _OF_A_TENSOR.search(text):
+        text = f"{tensor['name']}: {of_soc['config']} has dtypes of its own for a SoC; left out"
+        definition.decide(place, Subject.NARROWER, text)

@@ -9,8 +9,7 @@ from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
 from . import dtypes, kernel_call, literals
-from .definition import Definition, Kind, Tensor, torch_type
-from .model import UNKNOWN, ImportedOp, Place, Subject
+from .model import UNKNOWN, Definition, ImportedOp, Kind, Place, Subject, Tensor, torch_type
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -19,9 +18,9 @@ def from_definition(
     definition: Definition, constants: Mapping[str, str], declared: tuple[Declaration, Place] | None
 ) -> ImportedOp:
     """Return the op of an operator, and of its kernel's declaration if a header has one."""
-    op = ImportedOp(_op_name(definition.name), definition.place, "")
-    for place, subject, text in definition.problems:
-        op.decide(place, subject, text)
+    op = ImportedOp(
+        _op_name(definition.name), definition.place, "", decisions=[*definition.decisions]
+    )
     arguments = len(definition.inputs) + len(definition.attributes)
     if max(arguments, len(definition.outputs)) > MOST_ARGUMENTS:
         text = f"{arguments} inputs and attributes, {len(definition.outputs)} outputs: an op has at"

@@ -17,9 +17,8 @@ from custom_pypto_contract.schema import parse_schema
 from custom_pypto_build.ops_header.cpp_names import struct_name
 
 from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
-from .definition import Definition
 from .infer_shape import ShapeFunctions
-from .model import ImportedOp, ImportingError, Place, Subject
+from .model import Definition, ImportedOp, ImportingError, Place, Subject
 from .source import Source
 
 Read = TypeVar("Read")
@@ -184,7 +183,7 @@ def _definitions(files: Collection[_Operators]) -> list[tuple[Definition, dict[s
                 first, _ = of.setdefault(each.name, (each, file.constants))
                 if first is not each:
                     text = f"{each.name} stands at {each.place} too; give one of the two"
-                    first.problems.append((first.place, Subject.SCHEMA, text))
+                    first.decide(first.place, Subject.SCHEMA, text)
     for name, (prototype, _) in of_prototypes.items():
         if name in of_classes:
             _compare(of_classes[name][0], prototype)
@@ -204,7 +203,7 @@ def _compare(definition: Definition, prototype: Definition) -> None:
         )
         if ours != theirs:
             text = f"REG_OP has the {what} {', '.join(theirs)}, the class {', '.join(ours)}"
-            definition.problems.append((prototype.place, Subject.KERNEL, text))
+            definition.decide(prototype.place, Subject.KERNEL, text)
 
 
 def _check_against_header(op: ImportedOp, declared: dict[str, tuple[Declaration, Place]]) -> None:

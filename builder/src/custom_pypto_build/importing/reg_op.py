@@ -7,12 +7,10 @@ from collections.abc import Iterator
 
 from custom_pypto_contract import cpp_text
 
-from .definition import Attribute, Definition, Kind, Tensor
-from .model import Place, Subject
+from .model import Attribute, Definition, Kind, Place, Subject, Tensor
 from .source import Source
 
 _BEGIN = re.compile(r"\bREG_OP\s*\(\s*(?P<name>\w+)\s*\)")
-_MACRO = re.compile(r"\s*\.\s*(?P<macro>\w+)\s*(?=\()")
 _TENSOR_TYPE = re.compile(r"(?:List)?TensorType\s*(?P<inner>[({].*[)}])", re.DOTALL)
 _DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
 _ANY = "TensorType::ALL()"
@@ -39,23 +37,19 @@ def read(source: Source) -> Iterator[Definition]:
         uses: dict[str, list[Tensor]] = {}
         at = match.end()
         is_ended = False
-        while (macro := _MACRO.match(text, at)) is not None:
-            end = source.end_of(macro.end())
-            if end is None:
+        for call in source.calls(match.end()):
+            at = call.end
+            is_ended = call.name.startswith("OP_END")
+            if is_ended:
                 break
-            place = source.place(macro.start("macro"))
-            name, inner = macro["macro"], text[macro.end() + 1 : end - 1]
-            at = end
-            if name.startswith("OP_END"):
-                is_ended = True
-                break
-            _macro(definition, name, list(cpp_text.split(inner)), place, named, uses)
+            place = source.place(call.start)
+            _macro(definition, call.name, list(cpp_text.split(call.argument)), place, named, uses)
         if not is_ended:
             problem = "REG_OP has no OP_END_FACTORY_REG, or something between that is no macro"
-            definition.problems.append((definition.place, Subject.SCHEMA, problem))
+            definition.decide(definition.place, Subject.SCHEMA, problem)
         for name in sorted(set(uses) - set(named)):
             problem = f'no .DATATYPE says what "{name}" is'
-            definition.problems.append((uses[name][0].place, Subject.DTYPE, problem))
+            definition.decide(uses[name][0].place, Subject.DTYPE, problem)
         for name, tensors in uses.items():
             # One name for several tensors: they have one dtype.
             for tensor in tensors:
@@ -90,7 +84,7 @@ def _macro(
             named[name] = _dtypes(definition, of, place)
         case _:
             text = f".{macro}({', '.join(arguments)}): not understood"
-            definition.problems.append((place, Subject.KEY, text))
+            definition.decide(place, Subject.KEY, text)
 
 
 def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:
@@ -99,5 +93,5 @@ def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None
     found = _DTYPE.findall(match["inner"]) if match is not None else []
     if not found and text.strip() != _ANY:
         problem = f"{text}: not understood; list the dtypes"
-        definition.problems.append((place, Subject.DTYPE, problem))
+        definition.decide(place, Subject.DTYPE, problem)
     return found or None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 from custom_pypto_contract import cpp_text
 
@@ -13,8 +15,18 @@ _CONSTANT = re.compile(
     r"\b(?:const|constexpr)\s+(?:auto|[\w:]+(?:<[\w:]+>)?)(?:\s*\*|\s)\s*(?P<name>\w+)"
     r"\s*(?:=|(?=\{))\s*"
 )
+_CALL = re.compile(r"\s*\.\s*(?P<name>\w+)\s*(?=\()")
 # Each use of a constant copies its text.
 _LONGEST_CONSTANT = 8192
+
+
+class Call(NamedTuple):
+    """A call in a chain, ``.Name(argument)``: where its name begins, and where it ends."""
+
+    name: str
+    argument: str
+    start: int
+    end: int
 
 
 class Source:
@@ -33,6 +45,16 @@ class Source:
     def end_of(self, start: int) -> int | None:
         """Return the offset behind the bracket that closes that at `start`; None if none does."""
         return self._brackets.end_of(start)
+
+    def calls(self, at: int) -> Iterator[Call]:
+        """Yield the calls of the chain at the offset `at`, up to one that is not closed."""
+        while (match := _CALL.match(self.text, at)) is not None:
+            end = self.end_of(match.end())
+            if end is None:
+                return
+            argument = self.text[match.end() + 1 : end - 1].strip()
+            yield Call(match["name"], argument, match.start("name"), end)
+            at = end
 
     @cached_property
     def constants(self) -> dict[str, str]:

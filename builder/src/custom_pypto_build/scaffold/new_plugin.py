@@ -1,7 +1,4 @@
-"""What a new plugin is: its names, and what its op computes until the author says otherwise.
-
-The op multiplies the tensors that are always given, element by element; a single one is squared.
-"""
+"""What a new plugin is: its names, and its op, which squares a tensor at first."""
 
 from __future__ import annotations
 
@@ -73,25 +70,14 @@ class NewPlugin:
         return "".join(part.capitalize() for part in re.split(r"[._]", self.schema.name))
 
     @cached_property
-    def factors(self) -> tuple[Argument, ...]:
-        """The tensors that are multiplied."""
-        return tuple(each for each in self.schema.arguments if each.type == "Tensor")
+    def first(self) -> str:
+        """The tensor that is squared, the first that is always given; or ''."""
+        return next((each.name for each in self.schema.arguments if each.type == "Tensor"), "")
 
     @property
-    def first(self) -> str:
-        """The tensor whose shape and dtype all have."""
-        return self.factors[0].name
-
-    @cached_property
-    def product(self) -> tuple[str, ...]:
-        """The names that are multiplied; a single tensor stands there twice."""
-        names = tuple(each.name for each in self.factors)
-        return names if len(names) > 1 else names * 2
-
-    @cached_property
     def unused(self) -> tuple[Argument, ...]:
         """The arguments that the kernel gets, and does not read yet."""
-        return tuple(each for each in self.schema.arguments if each not in self.factors)
+        return tuple(each for each in self.schema.arguments if each.name != self.first)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
@@ -172,7 +158,7 @@ def check_name(name: str) -> None:
 
 
 def _check_schema(made: NewPlugin) -> None:
-    if not made.factors:
+    if not made.first:
         raise ScaffoldError(
             "--schema: none of the arguments is a Tensor that is always given, and the results have"
             " the shape, dtype and device of one; docs/contract.md says how to write such an op"

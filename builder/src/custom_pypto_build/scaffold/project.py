@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,8 @@ from custom_pypto_contract.errors import how_to_install
 
 from custom_pypto_build.ops_header import find_refusal
 
-from . import kernel_cpp, kernel_python, ops_toml
-from .new_plugin import NewPlugin, ScaffoldError, package_of, plugin_of
+from . import kernels
+from .new_plugin import DTYPES, NPU_DTYPES, NewPlugin, ScaffoldError, package_of, plugin_of
 
 _PYPROJECT = """\
 [build-system]
@@ -96,15 +97,15 @@ def texts(made: NewPlugin) -> dict[str, str]:
     readme = _README.format(
         distribution=made.distribution,
         op=op,
-        summary=ops_toml.summary(made),
+        summary=_summary(made),
         testing=how_to_install("custom-pypto-testing"),
         source=made.source,
     )
     return {
         ".gitignore": _IGNORED,
         "README.md": readme,
-        made.source: (kernel_python if made.is_python else kernel_cpp).text(made),
-        "ops.toml": ops_toml.text(made),
+        made.source: kernels.python_text(made) if made.is_python else kernels.cpp_text(made),
+        "ops.toml": "\n".join([*_contract(made), ""]),
         "pyproject.toml": pyproject(
             made.distribution, f"custom_pypto op {op}", table, has_readme=True
         ),
@@ -119,6 +120,9 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
         ScaffoldError: it exists, cannot be written, or the build would refuse the op.
     """
     files = texts(made)
+    reason = find_refusal(files["ops.toml"])
+    if reason is not None:
+        raise ScaffoldError(f"--schema: {reason}")
     try:
         if folder.exists() or folder.is_symlink():
             raise ScaffoldError(f"{folder} exists, and nothing is overwritten; choose another NAME")
@@ -131,20 +135,9 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     return sorted(files)
 
 
-def check(made: NewPlugin) -> None:
-    """Check that the build takes the op.
-
-    Raises:
-        ScaffoldError: it does not; the text is the build's.
-    """
-    reason = find_refusal(ops_toml.text(made))
-    if reason is not None:
-        raise ScaffoldError(f"--schema: {reason}")
-
-
 def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
     """Return what the schema does not say: a subject, and what was written for now."""
-    yield "what it computes", f"{ops_toml.summary(made)} (definition in ops.toml, {made.source})"
+    yield "what it computes", f"{_summary(made)} (definition in ops.toml, {made.source})"
     if made.unused:
         names = ", ".join(f"{each.name} ({each.type})" for each in made.unused)
         yield "not read yet", names
@@ -152,7 +145,56 @@ def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
     if len(tensors) + len(made.outputs) > 1:
         yield "shapes and dtypes", f"those of {made.first} for every tensor (ops.toml)"
     if made.has_npu:
-        yield "NPU", f"{ops_toml.launch(made)}, in the order of its header (ops.toml)"
+        yield "NPU", f"{_launch(made)}, in the order of its header (ops.toml)"
         if not made.in_graphs:
             yield "graph", "none: an operator takes other types of arguments (docs/npu.md)"
     yield "licence", "none (pyproject.toml)"
+
+
+def _summary(made: NewPlugin) -> str:
+    """Return what the op does, in a sentence."""
+    return f"{made.first} * {made.first}, element by element"
+
+
+def _definition(made: NewPlugin) -> str:
+    """Return the op in PyTorch: computed in float64, rounded once."""
+    square = f"{made.first}.double() * {made.first}.double()"
+    result, count = f"({square}).to({made.first}.dtype)", len(made.outputs)
+    return result if count == 1 else f"({result},) * {count}"
+
+
+def _launch(made: NewPlugin) -> str:
+    """Return the call of the kernel for NPUs: arguments, then outputs, in the schema's order."""
+    names = [*(each.name for each in made.schema.arguments), *made.outputs]
+    return f"aclnn{made.kernel}({', '.join(names)})"
+
+
+def _graph(made: NewPlugin) -> str:
+    """Return the operator in graphs, whose parameters are called as the arguments."""
+    arguments = ", ".join(f"{each.name}={each.name}" for each in made.schema.arguments)
+    return f"{made.kernel}({arguments}) -> {', '.join(made.outputs)}"
+
+
+def _contract(made: NewPlugin) -> Iterator[str]:
+    """Yield the lines of ops.toml."""
+    key = made.schema.name
+    yield f"# The contract of {key}; docs/contract.md of custom_pypto explains the keys."
+    yield ""
+    yield f"[{json.dumps(key) if '.' in key else key}]"
+    yield f"schema = {json.dumps(made.schema.text)}"
+    yield f"summary = {json.dumps(_summary(made))}"
+    yield f"definition = {json.dumps(_definition(made))}"
+    yield 'flops = "0"'
+    yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (made.first, *made.outputs))}"'
+    for each in made.schema.arguments:
+        if each.is_tensor:
+            dtype = " ".join(DTYPES) if each.name == made.first else f"={made.first}"
+            yield f'tensors.{each.name} = {{ shape = "{made.dims}", dtype = "{dtype}" }}'
+    for name in made.outputs:
+        yield f'outputs.{name} = {{ shape = "{made.dims}", dtype = "={made.first}" }}'
+    if made.has_npu:
+        check = f"{made.first}.dtype in ({', '.join(NPU_DTYPES)})"
+        yield f'npu.limits = [{{ argument = "{made.first}", check = "{check}" }}]'
+        yield f'npu.launch = "{_launch(made)}"'
+        if made.in_graphs:
+            yield f'npu.graph = "{_graph(made)}"'

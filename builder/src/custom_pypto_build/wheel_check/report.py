@@ -15,7 +15,7 @@ from typing import Any
 
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.report import Check, Report
-from custom_pypto_contract import contract_data, elf, manifest, manifest_file, platforms
+from custom_pypto_contract import contract_data, elf, manifest, platforms
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
 from custom_pypto_discovery import discovery, distributions
@@ -84,7 +84,7 @@ def _read_library(plugin: InstalledPlugin) -> ElfLibrary | None:
     """Return the library that the manifest names; None without one, or if one cannot be read."""
     assert plugin.folder is not None
     try:
-        described = manifest_file.read(plugin.folder / manifest.FILE_NAME).library
+        described = manifest.read(plugin.folder / manifest.FILE_NAME).library
         if described is not None:
             return elf.read((plugin.folder / described.path).read_bytes())
     except (ElfError, ManifestError, OSError):

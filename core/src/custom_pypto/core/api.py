@@ -13,7 +13,7 @@ from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin.contributions import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
-from custom_pypto.core.contracts.arguments import bind_arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.errors import PluginError
 from custom_pypto.core.hooks import HookError
 from custom_pypto.core.kernel_queries import NpuKernelRecord
@@ -39,7 +39,6 @@ def load_new() -> None:
 def plugins() -> tuple[PluginRecord, ...]:
     """Return every installed plugin: the loaded in loading order, then the others by name."""
     loader = start()
-    loader.complete()
     loaded = loader.loaded()
     others = (plugin for plugin in loader.plugins if plugin not in loaded)
     ordered = (*loaded, *sorted(others, key=lambda plugin: plugin.name))
@@ -48,9 +47,7 @@ def plugins() -> tuple[PluginRecord, ...]:
 
 def ops() -> tuple[OpRecord, ...]:
     """Return the ops of the loaded plugins, by name."""
-    loader = start()
-    loader.complete()
-    records = (op for plugin in loader.loaded() for op in plugin.record().ops)
+    records = (op for plugin in start().loaded() for op in plugin.record().ops)
     return tuple(sorted(records, key=lambda op: op.name))
 
 
@@ -82,7 +79,7 @@ def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
     if library is None:
         return ()
     # Who asks for no kernels reads no headers.
-    from custom_pypto.core.kernel_comparison import find_kernels
+    from custom_pypto.core.kernel_headers import find_kernels
 
     return find_kernels(library)
 

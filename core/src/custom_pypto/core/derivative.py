@@ -1,4 +1,7 @@
-"""Registers the derivative of an op with the dispatcher."""
+"""The derivatives of ops: registered with the dispatcher, and left out where none is wanted.
+
+The function of an op goes past autograd where no gradient can flow.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,15 @@ from typing import Any
 
 import torch
 from custom_pypto_plugin.contributions import Autograd
+from torch._ops import OpOverload
+from torch.compiler import is_dynamo_compiling
+from torch.overrides import has_torch_function
 
+from custom_pypto.core.dispatcher import keys_with_kernels
+from custom_pypto.core.errors import logger
 from custom_pypto.core.records import NAMESPACE
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def register_derivative(op: str, formula: Autograd, library: torch.library.Library) -> None:
@@ -78,3 +88,60 @@ class _Unpacked:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._ctx, name)
+
+
+def function_of(op: str, overload: OpOverload[..., Any]) -> Callable[..., Any]:
+    """Return the function that calls `op`, whose `overload` in `torch.ops` calls autograd first.
+
+    The kernel of a derivative is Python code of torch; entering it costs more than a small op.
+    Where nothing requires grad, it only excludes autograd and calls the op again. The function does
+    the same before it enters the dispatcher.
+    """
+    lists = (each for each in overload._schema.arguments if "List" in str(each.type))
+    # torch's checks for grad and subclasses miss some tensors in lists and tuples.
+    has_tensor_lists = any("Tensor" in str(each.type) for each in lists)
+    if has_tensor_lists or not keys_with_kernels(op, ["Autograd"]):
+        return overload
+    try:
+        return _past_autograd(overload)
+    except AttributeError:
+        # It uses private parts of torch.
+        logger.debug("%s: every call enters its autograd kernel", op, exc_info=True)
+        return overload
+
+
+def _past_autograd(overload: OpOverload[..., Any]) -> Callable[..., Any]:
+    # Looked up once, because every call runs them.
+    op = overload._op
+    below_autograd = torch._C._AutoDispatchBelowAutograd
+    any_requires_grad = torch._C._any_requires_grad
+    is_grad_enabled = torch.is_grad_enabled
+    is_inference = torch.is_inference_mode_enabled
+    are_transforms_active = torch._C._are_functorch_transforms_active
+    is_key_included = torch._C._dispatch_tls_is_dispatch_key_included
+    # The key of dispatch modes.
+    mode_key = torch._C._dispatch_key_parse("Python")
+    # The key of the vmap in torch.autograd.functional and gradcheck, which is not functorch's.
+    vmap_key = torch._C._dispatch_key_parse("VmapMode")
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if is_dynamo_compiling():
+            return overload(*args, **kwargs)
+        if is_inference():
+            return op(*args, **kwargs)
+        given = (*args, *kwargs.values())
+        if (
+            (is_grad_enabled() and any_requires_grad(*given))
+            # A subclass or a mode may turn the call into one with a gradient.
+            or has_torch_function(given)
+            or is_key_included(mode_key)
+            or any(isinstance(each, torch.Tensor) and type(each) not in _PLAIN for each in given)
+            # Tensors of transforms hide that the wrapped tensor requires grad.
+            or are_transforms_active()
+            or is_key_included(vmap_key)
+        ):
+            return op(*args, **kwargs)
+        with below_autograd():
+            return op(*args, **kwargs)
+
+    return call

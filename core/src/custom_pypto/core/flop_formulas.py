@@ -14,8 +14,7 @@ from typing import Any
 from custom_pypto_discovery.installed_plugin import op_family
 
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.contracts.arguments import bind_arguments
-from custom_pypto.core.contracts.cost import evaluate_cost
+from custom_pypto.core.contracts import bind_arguments, evaluate_cost
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.namespace import find_packet
 

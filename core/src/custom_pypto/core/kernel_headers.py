@@ -7,16 +7,21 @@ An opp package has them in ``op_api/include``, beside the ``lib`` of its library
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from custom_pypto_contract import aclnn_header, small_file
-from custom_pypto_contract.aclnn_launch import Launch, find_differences, plain
+from custom_pypto_contract import aclnn_header, elf, small_file
+from custom_pypto_contract.aclnn_launch import Launch, find_differences, make_launch, plain
+from custom_pypto_contract.elf import ElfError
 from custom_pypto_discovery import ownership
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.printable import escape_lines
 
+from custom_pypto.core import kernel_queries
+from custom_pypto.core.kernel_queries import NpuKernelRecord
+
+_NPU_LAUNCHES = "custom_pypto_npu_launches_v1"
 _MOST_HEADERS = 4096
 _MOST_BYTES = 1 << 20
 
@@ -82,3 +87,79 @@ def _explain(launch: Launch, differences: list[str], header: str, plugin: Path) 
         + f"  the header is {header}\n"
         f"  the plugin is {plugin}"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class NpuLaunches:
+    """What a plugin's library passes to kernels that it launches by name."""
+
+    launches: tuple[Launch, ...]
+    packages: tuple[Path, ...]
+    """The libraries of opp packages, in the order of the search, also of those not there."""
+
+
+def find_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
+    """Return what the library would launch on an NPU, compared; see `query_npu_kernels`.
+
+    Raises:
+        PluginError: the library cannot report them.
+    """
+    known = query_npu_launches(library)
+    found = kernel_queries.query_npu_kernels(library)
+    return tuple(_compared(record, known, library) for record in found)
+
+
+def query_npu_launches(library: Path) -> NpuLaunches:
+    """Return what the library passes to kernels, and where it would look for them; opens none.
+
+    Raises:
+        PluginError: the library cannot report it.
+    """
+    launches: list[dict[str, str]] = []
+    packages = []
+    for field, value in kernel_queries.query(library, _NPU_LAUNCHES):
+        if field == "package":
+            packages.append(Path(value))
+        elif field == "launch":
+            launches.append({})
+            launches[-1]["symbol"] = value
+        else:
+            launches[-1][field] = value
+    return NpuLaunches(tuple(make_launch(**each) for each in launches), tuple(packages))
+
+
+def _compared(record: NpuKernelRecord, known: NpuLaunches, plugin: Path) -> NpuKernelRecord:
+    """Add to a record what the header of its kernel says, and which libraries it shadows."""
+    if record.library is None or not record.symbol.startswith("aclnn"):
+        return record
+    launches = [each for each in known.launches if each.symbol == record.symbol]
+    compared = [compare(each, plugin, record.library) for each in launches]
+    unchecked = (
+        f"its launch has no name in the C++ source; CUSTOM_PYPTO_LAUNCH(kernel, {record.symbol},"
+        " ...) has one. It is compared before it first runs"
+    )
+    return replace(
+        record,
+        mismatch="\n".join(dict.fromkeys(filter(None, (each.mismatch for each in compared)))),
+        unchecked=compared[0].unchecked if compared else unchecked,
+        shadowed=tuple(
+            package
+            for package in _behind(record.library, known.packages)
+            if _exports(package, record.symbol)
+        ),
+    )
+
+
+def _behind(first: Path, packages: tuple[Path, ...]) -> Iterator[Path]:
+    """Yield the other libraries that exist and are searched after `first`."""
+    there = [each for each in packages if each.is_file()]
+    same = [each.samefile(first) for each in there]
+    if any(same):
+        yield from (each for each in there[same.index(True) :] if not each.samefile(first))
+
+
+def _exports(library: Path, symbol: str) -> bool:
+    try:
+        return symbol in elf.read(library.read_bytes()).exported
+    except (ElfError, OSError):
+        return False

@@ -1,24 +1,27 @@
-"""A plugin's shared library, and the two C functions by which core has it register its ops."""
+"""A plugin's shared library: it registers its ops, and compares first launches with headers."""
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from custom_pypto_contract.abi import REGISTER, UNREGISTER
 
-from custom_pypto.core import launch_guard
-from custom_pypto.core.errors import LoadError
+from custom_pypto.core.errors import LoadError, logger
 
 _ERROR_SIZE = 16384
 
 # torch's error macros end the text of a failed call of its stable ABI so.
 _TORCH_CALL_FAILED = "API call failed at"
 
-
-class LibraryError(LoadError):
-    """A library cannot be opened, or failed to register its ops."""
+_COMPARE_BY = "custom_pypto_npu_compare_by_v1"
+# As in kernel_report.h: symbol, library, types, arguments; text and its size.
+_COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
+# Never freed: a thread may be in one.
+_given: list[tuple[Callable[[object], None], object]] = []
 
 
 class Library:
@@ -28,20 +31,18 @@ class Library:
         """Open the library at `path`; resolve its symbols now, and hide them from other libraries.
 
         Raises:
-            LibraryError: the loader refused it, or it does not export core's interface.
+            LoadError: the loader refused it, or it does not export core's interface.
         """
         self.path = path
         try:
             library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
-            raise LibraryError(
-                f"the library cannot be opened: {error}{_hint(str(error))}"
-            ) from None
+            raise LoadError(f"the library cannot be opened: {error}{_hint(str(error))}") from None
         try:
             self._register = library[REGISTER]
             self._unregister = library[UNREGISTER]
         except AttributeError as error:
-            raise LibraryError(
+            raise LoadError(
                 f"the library {path} does not export core's interface ({error}); register its ops"
                 " with CUSTOM_PYPTO_PLUGIN of custom_pypto/plugin.h"
             ) from None
@@ -49,19 +50,19 @@ class Library:
         self._register.restype = ctypes.c_int
         self._unregister.argtypes = []
         self._unregister.restype = None
-        launch_guard.guard(library, path)
+        guard(library, path)
 
     def register(self) -> None:
         """Register the library's ops with the dispatcher; all, or on an error none.
 
         Raises:
-            LibraryError: the library's or torch's reason.
+            LoadError: the library's or torch's reason.
         """
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         if self._register(error, _ERROR_SIZE) == 0:
             return
         text = error.value.decode("utf-8", "replace").strip()
-        raise LibraryError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
+        raise LoadError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
 
     def unregister(self) -> None:
         """Drop everything that `register` registered; harmless when there is nothing."""
@@ -90,3 +91,56 @@ def _reason(text: str) -> str:
     what.restype = ctypes.c_char_p
     reason: bytes | None = what()
     return reason.decode("utf-8", "replace").strip() if reason else text
+
+
+def guard(library: ctypes.CDLL, path: Path) -> None:
+    """Give the open plugin library the comparison; nothing if it launches no kernels."""
+    try:
+        compare_by = library[_COMPARE_BY]
+    except AttributeError:
+        return
+    compare_by.argtypes = [_COMPARE]
+    compare_by.restype = None
+    compare = _COMPARE(_comparison(path))
+    compare_by(compare)
+    _given.append((compare_by, compare))
+
+
+def _comparison(plugin: Path) -> Callable[..., int]:
+    def compare(
+        symbol: bytes, library: bytes, types: bytes, arguments: bytes, text: int, size: int
+    ) -> int:
+        try:
+            mismatch = _find_mismatch(plugin, *map(_decode, (symbol, library, types, arguments)))
+            written = mismatch.encode("utf-8", "replace")[: size - 1]
+            ctypes.memmove(text, written, len(written))
+        except Exception:
+            # What cannot be compared is launched.
+            logger.exception("a launch could not be compared with its header")
+            return 0
+        return int(bool(mismatch))
+
+    return compare
+
+
+def _find_mismatch(plugin: Path, symbol: str, library: str, types: str, arguments: str) -> str:
+    # Most processes launch nothing.
+    from custom_pypto_contract.aclnn_launch import REMEDY, make_launch
+
+    from custom_pypto.core.kernel_headers import compare
+
+    launch = make_launch(symbol, types, arguments)
+    mismatch = compare(launch, plugin, Path(library)).mismatch
+    # The error begins with the kernel's name.
+    return f"{mismatch.removeprefix(symbol)}\nRemedy: {REMEDY}" if mismatch else ""
+
+
+def _decode(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+@atexit.register
+def _leave() -> None:
+    """Have later launches, by threads that outlive Python, not call it."""
+    for compare_by, _ in _given:
+        compare_by(_COMPARE(0))

@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING, cast
 
 import torch
 from custom_pypto_contract import collector
+from custom_pypto_contract.errors import ContractError, find_similar
 from custom_pypto_contract.fork_locks import LOADING
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
-from custom_pypto_discovery.host import this_host
+from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
-from custom_pypto_discovery.printable import shorten
+from custom_pypto_discovery.printable import escape_lines, shorten
 
-from custom_pypto.core import explanation, namespace
+from custom_pypto.core import namespace
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import PluginError, PluginFailedWarning, PluginRejectedWarning, warn
 from custom_pypto.core.flop_formulas import FlopFormulas
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.plugin import Plugin
+from custom_pypto.core.records import NAMESPACE
 from custom_pypto.core.registrations import Registrations
 from custom_pypto.core.version import __version__
 
@@ -95,10 +97,6 @@ class Loader:
 
     # `namespace` calls the rest.
 
-    def complete(self) -> None:
-        """Do what could not be done while plugins loaded: see `graph`."""
-        self._graph.register()
-
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins, without overload."""
         return sorted(op for each in self.loaded() for op in each.installed.families)
@@ -109,11 +107,42 @@ class Loader:
 
     def describe(self, op: str) -> str | None:
         """Return what `help` shows for `op`; None while its plugin loads."""
-        return explanation.describe_op(op, self.plugins)
+        for plugin in self.plugins:
+            if op not in plugin.installed.families:
+                continue
+            if plugin.status is Status.ACCEPTED:
+                return None
+            if plugin.status is Status.LOADED:
+                contracts = plugin.contracts.items()
+                texts = [_describe(each) for name, each in contracts if op_family(name) == op]
+                source = f"An op of {plugin.title}; `custom-pypto info {op}` shows more."
+                return escape_lines("\n\n".join([*texts, source]))
+        return ""
 
     def explain(self, op: str) -> str:
         """Return why `torch.ops.custom_pypto` has no `op`, and what to do."""
-        return explanation.explain_absence(op, self.plugins)
+        op = shorten(op)
+        absent = f"torch.ops.{NAMESPACE} has no op {op!r}"
+        owners = [
+            each for each in self.plugins if op in {*each.installed.families, *each.refused_ops}
+        ]
+        if owners:
+            states = "; and to ".join(map(_describe_state, owners))
+            return f"{absent}: it belongs to {states}"
+        provided = "no installed plugin provides it"
+        unknown = [plugin for plugin in self.plugins if not plugin.ops]
+        if unknown:
+            # Without a valid manifest nothing says which ops are theirs.
+            states = "; or to ".join(map(_describe_state, unknown))
+            provided = f"it may belong to {states}; no other installed plugin provides it"
+        known = sorted({name for plugin in self.plugins for name in plugin.installed.families})
+        near = find_similar(op, known, most=3)
+        similar = f"installed ops with a similar name: {', '.join(near)}; " if near else ""
+        # "<name>", not the op's: a misspelt name must not become a wheel to install.
+        return (
+            f"{absent}: {provided}; {similar}{HOW_TO_INSTALL_OPS}; `custom-pypto list` shows what"
+            " is installed"
+        )
 
     def refuses(self, op: str) -> bool:
         """Return whether what is registered for `op` must not be called."""
@@ -191,6 +220,21 @@ class Loader:
             raise PluginError(shorten("\n".join([f"{heading} loaded:", *texts])))
         for plugin, text in zip(bad, texts, strict=True):
             warn(text, _WARNINGS[plugin.status])
+
+
+def _describe(contract: LazyContract) -> str:
+    from custom_pypto_contract.description import describe
+
+    try:
+        return describe(contract.op)
+    except ContractError as error:
+        return str(error)
+
+
+def _describe_state(plugin: Plugin) -> str:
+    if plugin.status is Status.ACCEPTED:
+        return f"{plugin.title}, which is not loaded yet: the import of custom_pypto.core goes on"
+    return f"{plugin.title}, which {plugin.status.verb}: {escape_lines(plugin.reason)}"
 
 
 _loader: Loader | None = None

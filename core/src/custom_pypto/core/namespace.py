@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import torch
@@ -25,9 +25,6 @@ class Ops(Protocol):
 
     def refuses(self, op: str) -> bool:
         """Return whether what is registered for `op` must not be called."""
-
-    def complete(self) -> None:
-        """Do what could not be done while plugins loaded."""
 
 
 class _Namespace(torch._ops._OpNamespace):
@@ -59,7 +56,6 @@ class _Namespace(torch._ops._OpNamespace):
             else:
                 op.__doc__ = text
                 setattr(self, name, op)
-        self._custom_pypto.complete()
         return op
 
     def __dir__(self) -> list[str]:
@@ -73,13 +69,6 @@ def find_overload(op: str) -> torch._ops.OpOverload[..., Any]:
     packet = getattr(getattr(torch.ops, NAMESPACE), name)
     found: torch._ops.OpOverload[..., Any] = getattr(packet, overload or "default")
     return found
-
-
-def function_of(op: str, overload: torch._ops.OpOverload[..., Any]) -> Callable[..., Any]:
-    """Return the function that calls `op`; see `differentiable.function_of`."""
-    with FIRST_USE.lock:
-        from custom_pypto.core import differentiable
-    return differentiable.function_of(op, overload)
 
 
 def find_packet(op: str) -> torch._ops.OpOverloadPacket[..., Any]:

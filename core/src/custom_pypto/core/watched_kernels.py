@@ -8,34 +8,57 @@ CUSTOM_PYPTO_LOG or CUSTOM_PYPTO_RECORD is set, this module is not imported.
 
 from __future__ import annotations
 
+import os
+import threading
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_discovery.environment import LOG, RECORD, Environment
+from custom_pypto_discovery.environment import LOG, RECORD, STANDARD_ERROR, Environment
+from custom_pypto_discovery.printable import printable
 
-from custom_pypto.core.call_log import CallLog
+from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.call_record import CallRecord
+from custom_pypto.core.call_text import describe_argument
 from custom_pypto.core.errors import warn
 from custom_pypto.core.records import NAMESPACE, OpRecord
 
 _COVERED = tuple(key for key in DEVICE_KEYS if key != "CompositeImplicitAutograd")
 
 
-class Watcher(Protocol):
-    """What sees the calls; it must not raise, and must not change the arguments."""
+class CallLog:
+    """The file that calls are logged to."""
+
+    def __init__(self, target: str) -> None:
+        path = "" if target == STANDARD_ERROR else target
+        self._file = CallFile(LOG, path)
 
     def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """See a call of `op`; arguments that are the schema's defaults may be left out."""
+        """Log a call."""
+        if not self._file.is_open:
+            return
+        positional = zip((each.name for each in schema.arguments), args, strict=False)
+        given = [f"{name}={_describe(value)}" for name, value in [*positional, *kwargs.items()]]
+        thread = f"{os.getpid()}.{threading.get_native_id()}"
+        # Names of classes are the caller's text.
+        self._file.add(printable(f"custom_pypto[{thread}] {op}({', '.join(given)})"))
+
+
+def _describe(value: Any) -> str:
+    try:
+        return describe_argument(value)
+    except Exception as error:
+        # A tensor subclass may refuse anything.
+        return f"<{type(value).__name__}: {type(error).__name__}>"
 
 
 class WatchedKernels:
-    """Covers kernels with such that show their calls to the log, the record or both."""
+    """Covers kernels with kernels that show each call to the log, the record or both."""
 
     def __init__(self, settings: Environment) -> None:
-        self._watchers: list[Watcher] = []
+        self._watchers: list[CallLog | CallRecord] = []
         if not hasattr(torch.library, "get_kernel"):
             warn(
                 f"{LOG} and {RECORD} have no effect: torch {torch.__version__} has no"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -11,7 +11,7 @@ from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_cli import subprocess_call
+from custom_pypto_cli import doctor, subprocess_call
 from custom_pypto_cli.commands import add_time_limit, entry_points
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check, Report, show_report
@@ -27,16 +27,15 @@ EXIT_STATUS = "0 healthy, 1 problems were found"
 SECTIONS_OF_WHEELS = "custom_pypto.doctor"
 """The group of entry points of other wheels' sections: a title, and a module with `checks`."""
 
-# Core's sections: the title of each, and its module. A module that cannot be imported is a line of
-# the report, so each is imported only when its section begins.
-_SECTIONS = {
-    "machine": "custom_pypto_cli.doctor.machine",
-    "torch": "custom_pypto_cli.doctor.torch",
-    "cann": "custom_pypto_cli.doctor.cann",
-    "core": "custom_pypto_cli.doctor.core",
-    "variables": "custom_pypto_cli.doctor.variables",
-    "plugins": "custom_pypto_cli.doctor.plugins",
-    "kernels for NPUs": "custom_pypto_cli.doctor.npu_kernels",
+# Core's sections: the title of each, and its checks.
+_SECTIONS: dict[str, Callable[[DoctorContext], Iterator[Check]]] = {
+    "machine": doctor.machine,
+    "torch": doctor.torch,
+    "cann": doctor.cann,
+    "core": doctor.core,
+    "variables": doctor.variables,
+    "plugins": doctor.plugins,
+    "kernels for NPUs": doctor.npu_kernels,
 }
 
 
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 def examine(time_limit: float) -> Report:
     """Look at everything; each process that this takes may take `time_limit` seconds."""
     context = DoctorContext(time_limit)
-    report = {title: list(_section(title, module, context)) for title, module in _SECTIONS.items()}
+    report = {title: list(_section(title, checks, context)) for title, checks in _SECTIONS.items()}
     for name, bringers in entry_points(SECTIONS_OF_WHEELS).items():
         for wheel, module in bringers:
             report.setdefault(name.replace("_", " "), []).extend(_added(wheel, module, time_limit))
@@ -82,9 +81,11 @@ def _added(wheel: str, module: str, time_limit: float) -> Iterator[Check]:
         )
 
 
-def _section(title: str, module: str, context: DoctorContext) -> Iterator[Check]:
+def _section(
+    title: str, checks: Callable[[DoctorContext], Iterator[Check]], context: DoctorContext
+) -> Iterator[Check]:
     try:
-        yield from import_module(module).checks(context)
+        yield from checks(context)
     except Exception as error:
         # The doctor must go on: an unexpected error is a finding.
         reason = shorten(f"{type(error).__name__}: {error}")

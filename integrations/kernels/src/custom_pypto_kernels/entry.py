@@ -12,11 +12,11 @@ from pathlib import Path
 import custom_pypto.core
 import torch
 from custom_pypto.core import PluginRecord
-from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract import manifest
 
 _HERE = Path(__file__).parent
 (_FILE,) = _HERE.glob(f"wheel/*/{manifest.FILE_NAME}")
-_PLUGIN = manifest_file.read(_FILE)
+_PLUGIN = manifest.read(_FILE)
 
 
 def _find() -> PluginRecord | None:

@@ -12,7 +12,7 @@ from email import message_from_string
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from custom_pypto_contract import manifest, manifest_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ANY_PLATFORM, Manifest
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.installed_plugin import normalize_name
@@ -69,7 +69,7 @@ def _manifest(wheel: Path) -> Manifest:
                 f"{wheel} must be the wheel of a plugin, with one {manifest.FILE_NAME}; it has"
                 f" {len(names)}"
             )
-        return manifest_file.parse(archive.read(names[0]).decode())
+        return manifest.parse(archive.read(names[0]).decode())
 
 
 def _cpu_variant(plugin: Manifest) -> str:

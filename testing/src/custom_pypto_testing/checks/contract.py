@@ -9,7 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core.call_text import describe_arguments
-from custom_pypto.core.contracts.cost import evaluate_cost
+from custom_pypto.core.contracts import evaluate_cost
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls

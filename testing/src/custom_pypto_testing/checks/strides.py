@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.arguments import bind_arguments
+from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.contracts.evaluation import Evaluation
 
 from custom_pypto_testing.case import Case

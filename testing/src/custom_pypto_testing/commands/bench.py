@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from custom_pypto_cli import plugin_list, subprocess_call
@@ -19,8 +18,6 @@ from custom_pypto_cli.commands import (
 )
 from custom_pypto_cli.terminal import show
 
-from custom_pypto_testing import progress
-from custom_pypto_testing.timing import plot
 from custom_pypto_testing.timing.measured import (
     Measured,
     of_peak,
@@ -63,17 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how long each sample is timed (default: %(default)g)",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object for each sample")
-    parser.add_argument(
-        "--plot", type=Path, metavar="FILE", help="also draw the times into FILE; needs matplotlib"
-    )
     add_time_limit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Time the samples one after the other; 1 if one fails."""
     limit = options.time_limit
-    if options.plot and (fault := plot.find_fault(options.plot)):
-        raise CommandError(fault)
     found = load_or_explain(find, options.name, time_limit=limit)
     expect_loaded(found)
     chosen = [each for each in found["samples"] if options.sample in each[2]]
@@ -82,41 +74,29 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"no sample's name contains {options.sample!r}; there are: {known}")
     if not options.json:
         show(table_heading(_COLUMNS, "call"))
-    rows: list[Measured] = []
+    failed = False
     slow: set[str] = set()
-    try:
-        for number, (plugin, op, sample) in enumerate(chosen):
-            with progress.shown(number, len(chosen), f"{op} {sample}"):
-                given = (plugin, op, sample, options.seconds)
-                outcome = subprocess_call.call(measure, *given, op not in slow, time_limit=limit)
-                if outcome.timed_out and op not in slow:
-                    # The reference may take long to compile, as one with a loop over rows does.
-                    slow.add(op)
-                    outcome = subprocess_call.call(measure, *given, False, time_limit=limit)
-            measured: Any = outcome.value
-            if outcome.ok:
-                rows.append(Measured(**measured))
-                line = table_line(_COLUMNS, rows[-1])
-            else:
-                measured = {"op": op, "sample": sample, "problem": outcome.failure}
-                line = f"{op} {sample}: problem: {outcome.failure}"
-            if options.json:
-                print(json.dumps(measured))
-            else:
-                show(line)
-            # Whoever reads a pipe or a file has it now, whatever happens to the next one.
-            sys.stdout.flush()
-    finally:
-        if options.plot and rows:
-            _draw(options.plot, rows)
-    return 0 if len(rows) == len(chosen) else 1
-
-
-def _draw(path: Path, rows: list[Measured]) -> None:
-    try:
-        plot.draw(path, rows)
-    except OSError as error:
-        raise CommandError(f"{path} was not drawn: {error}") from None
+    for plugin, op, sample in chosen:
+        given = (plugin, op, sample, options.seconds)
+        outcome = subprocess_call.call(measure, *given, op not in slow, time_limit=limit)
+        if outcome.timed_out and op not in slow:
+            # The reference may take long to compile, as one with a loop over rows does.
+            slow.add(op)
+            outcome = subprocess_call.call(measure, *given, False, time_limit=limit)
+        measured: Any = outcome.value
+        if outcome.ok:
+            line = table_line(_COLUMNS, Measured(**measured))
+        else:
+            failed = True
+            measured = {"op": op, "sample": sample, "problem": outcome.failure}
+            line = f"{op} {sample}: problem: {outcome.failure}"
+        if options.json:
+            print(json.dumps(measured))
+        else:
+            show(line)
+        # Whoever reads a pipe or a file has it now, whatever happens to the next one.
+        sys.stdout.flush()
+    return int(failed)
 
 
 def find(name: str) -> dict[str, Any]:

@@ -14,8 +14,6 @@ from custom_pypto_cli.terminal import show
 from custom_pypto_contract import small_file
 from custom_pypto_discovery.printable import shorten
 
-from custom_pypto_testing import progress
-
 SUMMARY = "make recorded calls again, and check their results"
 DESCRIPTION = (
     "Makes the calls that CUSTOM_PYPTO_RECORD has kept again, on the CPU: twice, for equal bits, "
@@ -46,10 +44,9 @@ def run(options: argparse.Namespace) -> int:
     load_or_explain(plugin_list.load_plain, time_limit=options.time_limit)
     wrong = left_out = done = 0
     while done < total:
-        with progress.shown(done, total, str(options.path)):
-            outcome = subprocess_call.call(
-                replay, str(options.path), done, time_limit=options.time_limit
-            )
+        outcome = subprocess_call.call(
+            replay, str(options.path), done, time_limit=options.time_limit
+        )
         made: Any = (outcome.value if outcome.ok else outcome.progress) or []
         if not outcome.ok:
             # A child that has made all of its calls may still end badly: its last one counts.

@@ -10,8 +10,6 @@ from typing import Any
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 
-from custom_pypto_testing import progress
-
 from . import in_child
 from .report import FASTER, Result, Verdict
 
@@ -77,11 +75,9 @@ class Verification:
     def results(self, ops: Sequence[str]) -> Iterator[Result]:
         """Run the checks of the machine, then each run for every op: the least risk first."""
         yield from self._run(_MACHINE, MACHINE[self._device])
-        runs = [(op, run) for run in RUNS[self._device] for op in ops]
-        for number, (op, run) in enumerate(runs):
-            with progress.shown(number, len(runs), f"{op} {run.setting}"):
-                found = [*self._run(op, run)]
-            yield from found
+        for run in RUNS[self._device]:
+            for op in ops:
+                yield from self._run(op, run)
 
     def _run(self, subject: str, run: Run) -> Iterator[Result]:
         """Run the checks; after a failure the rest in a new process, if the device still works."""

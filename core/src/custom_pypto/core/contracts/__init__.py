@@ -6,8 +6,91 @@ for that.
 
 from __future__ import annotations
 
-from .arguments import bind_arguments
-from .cost import count_bytes, count_flops
-from .limits import check_limits, supports
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.contract import OpContract
+    from custom_pypto_contract.shape import Tree
+
+    from .evaluation import Evaluation
 
 __all__ = ["bind_arguments", "check_limits", "count_bytes", "count_flops", "supports"]
+
+
+def bind_arguments(
+    op: OpContract, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call of `op` by name, defaults included, in the schema's order."""
+    given = dict(zip((each.name for each in op.arguments), args, strict=False)) | dict(kwargs)
+    missing = (each for each in op.arguments if each.name not in given)
+    given |= {each.name: each.default_value for each in missing}
+    return {each.name: given[each.name] for each in op.arguments}
+
+
+def count_flops(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
+    """Return the floating-point operations of a call, by ``flops`` of the op's contract.
+
+    `arguments` are those of the op by name, defaults included; a tensor may be on meta. None where
+    the contract does not say it.
+
+    Raises:
+        RuntimeError: the op refuses the call, or the number does not fit into 64 bits.
+    """
+    return evaluate_cost(op, op.flops, arguments)
+
+
+def count_bytes(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
+    """Return the bytes that a call must read and write, by ``bytes``; see `count_flops`."""
+    return evaluate_cost(op, op.bytes, arguments)
+
+
+def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> int | None:
+    """Return the value that a tree of expressions has for a call."""
+    if tree is None:
+        return None
+    import torch
+    from custom_pypto_contract.expression_names import names_in
+    from custom_pypto_contract.shape import resolve
+
+    from .evaluation import Evaluation, sizes_and_dtype
+
+    given = dict(arguments)
+    evaluation = Evaluation(op, given).run_checks()
+    node = resolve(tree, evaluation.value_of)
+    if node is None:
+        return None
+    for output in op.outputs or ():
+        if output.name in names_in(node):
+            sizes, dtype = sizes_and_dtype(output, arguments, evaluation)
+            given[output.name] = torch.empty(sizes, dtype=dtype, device="meta")
+    value: int = evaluation.value(node)
+    return value
+
+
+def check_limits(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> None:
+    """Refuse what `kernel` does not take, by ``npu.limits`` of the op's contract.
+
+    `arguments` are those of the op by name, defaults included: tensors, also of torchair, and
+    scalars. Symbolic sizes are guarded.
+
+    Raises:
+        RuntimeError: it names the argument, the limit and the way out.
+    """
+    _evaluation(op, arguments).run_rules(op.npu.limits[kernel])
+
+
+def supports(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> bool:
+    """Return whether `kernel` is used for a call, by ``npu.supports`` of the op's contract."""
+    return bool(_evaluation(op, arguments).value(op.npu.supports[kernel]))
+
+
+def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:
+    from .evaluation import Evaluation
+
+    # torchair's tensors have a fake one each.
+    given = {name: getattr(value, "meta", value) for name, value in arguments.items()}
+    # The fake kernel has checked these: this binds the dims, and guards nothing.
+    evaluation = Evaluation(op, given).run_checks()
+    evaluation.decide = bool
+    return evaluation

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .arguments import bind_arguments
+from . import bind_arguments, check_limits
 from .lazy import LazyContract
-from .limits import check_limits
 
 if TYPE_CHECKING:
     from custom_pypto_contract.call import Call

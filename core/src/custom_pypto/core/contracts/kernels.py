@@ -8,7 +8,7 @@ from typing import Any
 
 from custom_pypto_discovery.printable import printable
 
-from .arguments import bind_arguments
+from . import bind_arguments
 from .lazy import BY_DATA, LazyContract
 
 

@@ -8,7 +8,6 @@
 #include <initializer_list>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -50,7 +49,7 @@ class KernelChoice {
   // The result of a search now, without choosing it.
   KernelSearch peek() const {
     const Kernel* chosen = state_.chosen.load(std::memory_order_acquire);
-    return chosen == nullptr ? search() : KernelSearch{*chosen, {}, ""};
+    return chosen == nullptr ? search() : KernelSearch{state_.kernel, {}, ""};
   }
 
   const std::string& op() const noexcept { return state_.op; }
@@ -72,7 +71,7 @@ class KernelChoice {
     const std::string op;
     const std::vector<const char*> symbols;
     std::mutex mutex;
-    std::optional<Kernel> kernel;
+    std::shared_ptr<const Kernel> kernel;
     std::atomic<const Kernel*> chosen{nullptr};
     std::atomic<bool> is_missing{false};
   };
@@ -83,7 +82,7 @@ class KernelChoice {
     const std::lock_guard<std::mutex> lock(state_.mutex);
     if (state_.chosen.load(std::memory_order_relaxed) == nullptr) {
       KernelSearch found = search();
-      if (!found.kernel.has_value() && found.fault.empty()) {
+      if (found.kernel == nullptr && found.fault.empty()) {
         throw std::runtime_error(explain_missing_kernel(op(), symbols(), found.searched));
       }
       keep(std::move(found));
@@ -93,9 +92,9 @@ class KernelChoice {
 
   void keep(KernelSearch&& found) const {
     if (!found.fault.empty()) throw std::runtime_error(found.fault);
-    if (found.kernel.has_value()) {
-      state_.kernel.emplace(*found.kernel);
-      state_.chosen.store(&*state_.kernel, std::memory_order_release);
+    if (found.kernel != nullptr) {
+      state_.kernel = std::move(found.kernel);
+      state_.chosen.store(state_.kernel.get(), std::memory_order_release);
     } else {
       state_.is_missing.store(true, std::memory_order_release);
     }

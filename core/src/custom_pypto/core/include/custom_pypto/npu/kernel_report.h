@@ -6,9 +6,8 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/kernel_choice.h>
-#include <custom_pypto/npu/kernel_library.h>
 #include <custom_pypto/npu/kernel_search.h>
-#include <custom_pypto/npu/switch.h>
+#include <custom_pypto/npu/torch_npu.h>
 
 #include <algorithm>
 #include <array>
@@ -106,7 +105,7 @@ CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
   }
   const std::lock_guard<std::mutex> lock(mutex);
   compared.insert(launch);
-  kernel.compared.set(&types);
+  kernel.compared.store(&types, std::memory_order_relaxed);
 }
 
 // Lines "<field>\t<value>", as core's kernel_queries.py reads them.
@@ -134,7 +133,7 @@ inline Report report_kernels() {
     const KernelSearch search = choice->peek();
     report.put("op", choice->op());
     for (const char* symbol : choice->symbols()) report.put("candidate", symbol);
-    if (search.kernel.has_value()) {
+    if (search.kernel != nullptr) {
       report.put("symbol", search.kernel->symbol);
       report.put("library", search.kernel->library);
       report.put("origin", origin_name(search.kernel->origin));

@@ -1,1 +1,0 @@
-"""Timing of transformers' sparse attention models, with and without the ops."""

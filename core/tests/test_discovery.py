@@ -1,0 +1,566 @@
+"""Discovery of one plugin: what is found, what is rejected and why, with nothing imported."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from custom_pypto_contract.manifest import FILE_NAME, GROUP, AscendcLibrary, Library
+from custom_pypto_discovery import candidates, discovery, distributions, host, ownership
+from custom_pypto_discovery.environment import Environment
+from custom_pypto_discovery.host import Host, this_host
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, delete
+from manifests import make_manifest
+from plugin_factory import Installed
+
+CONTENTS = b"\x7fELF and the rest"
+SHA256 = hashlib.sha256(CONTENTS).hexdigest()
+LIBRARY, KERNELS = "lib/libfirst.so", "lib/libfirst_ascendc_dav-1001.so"
+MODULE_THAT_MUST_NOT_RUN = "raise AssertionError('imported')\n"
+HOST = Host(
+    platform="linux_x86_64",
+    core_abi=(1, 3),
+    core_version="0.4.0",
+    torch=(2, 12),
+    trusted_owners=this_host().trusted_owners,
+)
+Change = Callable[[Installed], object]
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """The two folders on `sys.path`; beside them is a folder `outside`."""
+    made = (tmp_path / "before", tmp_path / "site")
+    monkeypatch.setattr(sys, "path", list(map(str, made)))
+    for folder in (*made, tmp_path / "outside"):
+        folder.mkdir()
+    return made
+
+
+@pytest.fixture
+def folder(folders: tuple[Path, Path]) -> Path:
+    """The second of them."""
+    return folders[1]
+
+
+@pytest.fixture
+def plugin(folder: Path) -> Installed:
+    """The plugin `first` with nothing wrong, in that folder."""
+    return install(folder)
+
+
+def install(
+    folder: Path, name: str = "first", *, version: str = "1.0", with_package: bool = True
+) -> Installed:
+    """Write what pip would leave of a plugin."""
+    made = Installed(folder / f"acme_{name}", folder / f"acme_{name}-{version}.dist-info")
+    made.dist_info.mkdir()
+    (made.dist_info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: acme-{name}\nVersion: {version}\n\nName: of the README\n"
+    )
+    (made.dist_info / "entry_points.txt").write_text(f"[{GROUP}]\n{name} = acme_{name}\n")
+    if with_package:
+        (made.package / "lib").mkdir(parents=True)
+        (made.package / "__init__.py").write_text(MODULE_THAT_MUST_NOT_RUN)
+        (made.package / LIBRARY).write_bytes(CONTENTS)
+        library = Library(LIBRARY, SHA256)
+        make_manifest(name, version=version, library=library).write(made.manifest)
+    return made
+
+
+def only(settings: Environment = Environment(), on: Host = HOST) -> InstalledPlugin:  # noqa: B008
+    [found] = discovery.discover(settings, on)
+    return found
+
+
+def test_plugin_has_name_module_distribution_version_folder_and_manifest(folder: Path) -> None:
+    assert discovery.discover(Environment(), HOST) == ()
+    plugin = install(folder)
+    first = ("first", "acme_first", "acme-first", "1.0", plugin.package, plugin.dist_info)
+    found = only()
+    assert replace(found, manifest=None, library_state=()) == InstalledPlugin(*first)
+    assert (found.status, found.families) == (Status.ACCEPTED, ("first",))
+    assert "acme_first" not in sys.modules
+
+
+def test_order_is_that_of_the_distributions_names(folder: Path) -> None:
+    for name in ("second", "first", "third"):
+        install(folder, name)
+    assert [found.name for found in candidates.find()] == ["first", "second", "third"]
+
+
+def test_folder_is_that_of_the_top_level_package(plugin: Installed) -> None:
+    (plugin.dist_info / "entry_points.txt").write_text(f"[{GROUP}]\nfirst = acme_first.hooks.all\n")
+    assert (only().module, only().folder) == ("acme_first.hooks.all", plugin.package)
+
+
+def test_blocked_plugin_has_the_variable_as_reason_and_its_files_are_not_looked_at(
+    plugin: Installed,
+) -> None:
+    (plugin.package / LIBRARY).unlink()
+    found = only(Environment(disable=frozenset({"first"})))
+    assert (found.status, found.families) == (Status.BLOCKED, ("first",))
+    assert found.reason.startswith("CUSTOM_PYPTO_DISABLE names it")
+
+
+# Several distributions
+
+
+@pytest.fixture(params=[False, True], ids=["listed-up", "listed-down"])
+def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order in which the file system lists a folder, which is any."""
+    listdir = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda *path: sorted(listdir(*path), reverse=request.param))
+
+
+@pytest.mark.usefixtures("_listing")
+@pytest.mark.parametrize("missing", [(), ("entry_points.txt",), ("METADATA",)])
+def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
+    folder: Path, missing: tuple[str, ...]
+) -> None:
+    leftover = install(folder, with_package=False, version="0.9")
+    for name in missing:
+        (leftover.dist_info / name).unlink()
+    assert install(folder).dist_info == only().metadata
+    assert (only().version, only().reason) == ("1.0", "")
+
+
+@pytest.mark.usefixtures("_listing")
+def test_the_older_metadata_counts_where_the_files_are_older(plugin: Installed) -> None:
+    install(plugin.package.parent, with_package=False, version="1.1")
+    assert only().version == "1.0"
+
+
+def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
+    folders: tuple[Path, Path], plugin: Installed
+) -> None:
+    install(folders[0], with_package=False, version="0.9")
+    assert (only().folder, only().version) == (plugin.package, "1.0")
+
+
+def test_of_one_distribution_on_two_paths_the_first_counts(
+    folders: tuple[Path, Path], plugin: Installed
+) -> None:
+    first = install(folders[0], version="0.9")
+    assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
+
+
+def test_package_beside_other_metadata_is_an_editable_installation(
+    folders: tuple[Path, Path], plugin: Installed
+) -> None:
+    shutil.move(plugin.dist_info, folders[0])
+    assert (only().folder, only().reason) == (plugin.package, "")
+
+
+def _pip_was_interrupted(folder: Path) -> None:
+    shutil.copytree(folder / "acme_first-1.0.dist-info", folder / "~cme_first-0.9.dist-info")
+
+
+def _other_wheel(folder: Path, entry_points: str = "[console_scripts]\nfirst = acme:main") -> None:
+    (install(folder, "other").dist_info / "entry_points.txt").write_text(entry_points)
+
+
+def _pipes(folder: Path) -> None:
+    (folder / "other-1.0.dist-info").mkdir()
+    for each in ("METADATA", "entry_points.txt"):
+        os.mkfifo(folder / "other-1.0.dist-info" / each)
+
+
+# What is there besides a plugin.
+BESIDE: dict[str, Callable[[Path], object]] = {
+    "what an interrupted pip left": _pip_was_interrupted,
+    "a wheel without an entry point of ours": _other_wheel,
+    "a wheel with broken entry points": lambda folder: _other_wheel(folder, "[console_scripts\nno"),
+    "a wheel whose metadata never end": _pipes,
+}
+
+
+@pytest.mark.parametrize("install_it", BESIDE.values(), ids=BESIDE)
+def test_what_is_no_plugin_is_not_found_and_hides_none(
+    plugin: Installed, install_it: Callable[[Path], object]
+) -> None:
+    install_it(plugin.package.parent)
+    assert (only().distribution, only().reason) == ("acme-first", "")
+
+
+def test_finder_of_somebody_else_that_raises_hides_nothing(
+    plugin: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Broken:
+        def find_distributions(self, context: object) -> None:
+            raise RuntimeError("not today")
+
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            return None
+
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    assert only().reason == ""
+
+
+def test_manifest_that_is_a_pipe_is_not_waited_for(plugin: Installed) -> None:
+    # Where there are two versions, the manifest says which of them the package is of.
+    install(plugin.package.parent, with_package=False, version="0.9")
+    plugin.manifest.unlink()
+    os.mkfifo(plugin.manifest)
+    assert only().folder == plugin.package
+
+
+# What is rejected
+
+
+def _entry_points(text: str) -> Change:
+    return lambda plugin: (plugin.dist_info / "entry_points.txt").write_text(text)
+
+
+def _metadata(text: bytes) -> Change:
+    return lambda plugin: (plugin.dist_info / "METADATA").write_bytes(text)
+
+
+def _shadow(file: str) -> Change:
+    def change(plugin: Installed) -> None:
+        path = plugin.package.parents[1] / "before" / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(MODULE_THAT_MUST_NOT_RUN)
+
+    return change
+
+
+def instead(name: str, make: Callable[[Path], object]) -> Change:
+    """Return what makes something else of a file or folder beside the package, or in it."""
+
+    def change(plugin: Installed) -> None:
+        path = plugin.package.parent / name
+        path.rename(_outside(plugin) / "moved")
+        make(path)
+
+    return change
+
+
+def _link(target: str) -> Callable[[Path], object]:
+    return lambda path: path.symlink_to(target)
+
+
+def _outside(plugin: Installed) -> Path:
+    return plugin.package.parents[1] / "outside"
+
+
+def _link_file(plugin: Installed) -> Path:
+    (target := _outside(plugin) / "module.py").touch()
+    (plugin.package / "module.py").symlink_to(target)
+    return target
+
+
+def _move_package(plugin: Installed) -> Path:
+    moved = plugin.package.rename(_outside(plugin) / plugin.package.name)
+    plugin.package.symlink_to(moved)
+    return moved
+
+
+def _name_kernels(plugin: Installed, contents: bytes | None = CONTENTS) -> None:
+    if contents is not None:
+        (plugin.package / "lib/libkernels.so").write_bytes(contents)
+    kernels = AscendcLibrary("lib/libkernels.so", SHA256, "dav-2201")
+    make_manifest(library=Library(LIBRARY, SHA256), ascendc=kernels).write(plugin.manifest)
+
+
+def _forge(**changes: Any) -> Change:
+    return lambda plugin: plugin.forge(**changes)
+
+
+PACKAGE = "acme_first"
+MANIFEST = f"{PACKAGE}/{FILE_NAME}"
+METADATA = "acme_first-1.0.dist-info/METADATA"
+ENTRY = f"the entry point 'first' in the group {GROUP!r} names "
+NO_MODULE = "; it must name a module, such as 'custom_pypto_add_custom'"
+SHADOWED = "another module called 'acme_first', BEFORE/acme_first"
+OTHER_HASH = (
+    f"is not the one it was built with: sha256 {hashlib.sha256(b'other').hexdigest()[:16]}..., the"
+    f" manifest says {SHA256[:16]}...; REINSTALL"
+)
+FOR_ALL = "can be changed by every user of this machine, who could so run code as you"
+UNNAMED = (
+    f"its package has PACKAGE/{KERNELS}, a library of AscendC kernels that its manifest does not"
+)
+LEADS_OUT = "leads out of its package, to"
+CORE = "custom-pypto-core 0.4.0"
+PLUGIN_IS_OLD = (
+    f"requires core ABI 0.{{}}, but {CORE} offers 1.3. Upgrade the plugin: pip install --upgrade"
+    f" acme-first; if there is no newer version, it has to be built again with {CORE}"
+)
+CORE_IS_OLD = (
+    f"requires core ABI {{}}, but {CORE} offers 1.3. Upgrade core: in a clone of the project, `pip"
+    " install --no-build-isolation ./core`"
+)
+TORCH_IS_OLD = (
+    "requires torch {0} or newer, but torch 2.12 is installed. Upgrade it: pip install --upgrade"
+    " 'torch>={0}'"
+)
+# How the reason begins, and what is done to the plugin.
+REJECTED: dict[str, Change] = {
+    "its metadata gives no version; DELETE, and REINSTALL": _metadata(b"Name: acme-first\n"),
+    "its metadata gives no name; DELETE, and reinstall it: pip install --force-reinstall --no-deps"
+    " acme_first": _metadata(b""),
+    "its metadata cannot be read: UnsuitableFileError: is no": _metadata(b"\xff\xfe\x00"),
+    "its metadata cannot be read: UnsuitableFileError: ": instead(METADATA, os.mkfifo),
+    "its metadata cannot be read: Unsuitable": instead(METADATA, _link("/dev/zero")),
+    "its metadata cannot be read": instead(METADATA, os.mkdir),
+    "its metadata cannot be": lambda plugin: os.truncate(plugin.dist_info / "METADATA", 1 << 33),
+    **{
+        f"{ENTRY}{value!r}{NO_MODULE}": _entry_points(f"[{GROUP}]\nfirst = {value}\n")
+        for value in ("acme-first", "acme_first:plugin", "1st", ".acme_first")
+    },
+    f"{ENTRY}''{NO_MODULE}": _entry_points(
+        f"[other]\nx = y\n[{GROUP}]\n# no value\nfirst\n\n[more]\nz=a\n"
+    ),
+    "its package 'acme_first' is not installed; REINSTALL": lambda p: shutil.rmtree(p.package),
+    f"{SHADOWED}, comes before the plugin's package, which is PACKAGE; rename or remove that"
+    " module, or": _shadow("acme_first/__init__.py"),
+    f"{SHADOWED}.py, comes before": _shadow("acme_first.py"),
+    "no manifest: ": lambda plugin: plugin.manifest.unlink(),
+    f"PACKAGE/{FILE_NAME}: is not a regular file; REINSTALL": instead(MANIFEST, os.mkfifo),
+    f"PACKAGE/{FILE_NAME}: has 1073741824 bytes, at most 4194304 are read; REINSTALL": lambda p: (
+        os.truncate(p.manifest, 1 << 30)
+    ),
+    "its entry point calls it 'first', its manifest 'second'; give the entry point the plugin's"
+    " name and build it again": _forge(name="second"),
+    "PACKAGE belongs to the distribution acme-second, not to acme-first; REINSTALL": _forge(
+        distribution="acme-second"
+    ),
+    "its files are of version 1.1, but acme-first 1.0 is installed; REINSTALL": _forge(
+        version="1.1"
+    ),
+    "was built for linux_aarch64, but this Python runs on linux_x86_64. Install the wheel for this"
+    " platform: pip install --force-reinstall --no-deps acme-first": _forge(
+        platform="linux_aarch64"
+    ),
+    **{PLUGIN_IS_OLD.format(minor): _forge(core_abi=[0, minor]) for minor in (0, 3, 9)},
+    CORE_IS_OLD.format("1.4"): _forge(core_abi=[1, 4]),
+    CORE_IS_OLD.format("2.0"): _forge(core_abi=[2, 0]),
+    TORCH_IS_OLD.format("2.13"): _forge(torch_target="2.13"),
+    TORCH_IS_OLD.format("3.0"): _forge(torch_target="3.0"),
+    f"its library PACKAGE/{LIBRARY} {OTHER_HASH}": lambda plugin: (
+        plugin.package / LIBRARY
+    ).write_bytes(b"other"),
+    f"its library PACKAGE/{LIBRARY} is missing; REINSTALL": lambda plugin: (
+        plugin.package / LIBRARY
+    ).unlink(),
+    f"its library PACKAGE/{LIBRARY} is not a regular file": instead(
+        f"{PACKAGE}/{LIBRARY}", os.mkdir
+    ),
+    f"its library PACKAGE/{LIBRARY} cannot be read: ": instead(
+        f"{PACKAGE}/{LIBRARY}", lambda path: path.symlink_to(path)
+    ),
+    f"its library {LIBRARY} {LEADS_OUT} OUTSIDE/moved; a library must be a": instead(
+        f"{PACKAGE}/{LIBRARY}", _link("../../../outside/moved")
+    ),
+    f"its library {LIBRARY} {LEADS_OUT} OUTSIDE/moved/libfirst.so": instead(
+        f"{PACKAGE}/lib", _link("../../outside/moved")
+    ),
+    f"the folder PACKAGE/part {LEADS_OUT} OUTSIDE; a folder must be in its own": lambda plugin: (
+        plugin.package / "part"
+    ).symlink_to("../../outside"),
+    "its library PACKAGE/lib/libkernels.so is missing": lambda p: _name_kernels(p, None),
+    f"its library PACKAGE/lib/libkernels.so {OTHER_HASH}": lambda p: _name_kernels(p, b"other"),
+    f"{UNNAMED} name; delete that file": lambda p: (p.package / KERNELS).touch(),
+    f"{UNNAMED} name": lambda p: (_name_kernels(p), (p.package / KERNELS).touch()),
+    f"PACKAGE/module.py {FOR_ALL}": lambda plugin: _link_file(plugin).chmod(0o666),
+    f"OUTSIDE {FOR_ALL}": lambda plugin: _link_file(plugin).parent.chmod(0o777),
+    f"OUTSIDE {FOR_ALL}; make it safe": lambda plugin: _move_package(plugin).parent.chmod(0o777),
+    "PACKAGE/module.py is neither a file nor a folder": lambda plugin: os.mkfifo(
+        plugin.package / "module.py"
+    ),
+    f"the link PACKAGE/late.py {LEADS_OUT} SITE/nowhere, where somebody may put a": lambda p: (
+        p.package / "late.py"
+    ).symlink_to("../nowhere"),
+    f"the link PACKAGE/late.py {LEADS_OUT} /nowhere/late.py": lambda plugin: (
+        plugin.package / "late.py"
+    ).symlink_to("/nowhere/late.py"),
+}
+
+
+@pytest.mark.parametrize("reason", REJECTED)
+def test_plugin_with_a_fault_is_rejected(plugin: Installed, reason: str) -> None:
+    site = plugin.package.parent
+    REJECTED[reason](plugin)
+    words = {
+        "PACKAGE": plugin.package,
+        "SITE": site,
+        "OUTSIDE": _outside(plugin),
+        "BEFORE": site.parent / "before",
+        "DELETE": delete(plugin.dist_info),
+        "REINSTALL": "reinstall it: pip install --force-reinstall --no-deps acme-first",
+    }
+    for word, text in words.items():
+        reason = reason.replace(word, str(text))
+    found = only()
+    assert (found.status, found.reason[: len(reason)]) == (Status.REJECTED, reason)
+
+
+def test_metadata_that_never_ends_gives_no_version(plugin: Installed) -> None:
+    instead(METADATA, os.mkfifo)(plugin)
+    assert distributions.version("acme-first") == ""
+
+
+def test_module_without_spec_in_its_place_is_a_problem(
+    plugin: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
+    assert only().reason.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
+
+
+# Who may write
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        ".",
+        "acme_first",
+        "acme_first/__pycache__",
+        "acme_first/__pycache__/__init__.cpython-311.pyc",
+        "acme_first/lib/libfirst.so",
+        "acme_first/part/deep.py",
+        "acme_first-1.0.dist-info",
+        "acme_first-1.0.dist-info/direct_url.json",
+    ],
+)
+def test_what_everybody_may_write_is_rejected(plugin: Installed, part: str) -> None:
+    path = plugin.package.parent / part
+    if not path.exists():
+        path.parent.mkdir(exist_ok=True)
+        path.touch() if path.suffix else path.mkdir()
+    path.chmod(0o777)
+    assert only().reason == f"{path} {FOR_ALL}; make it safe: chmod o-w {path}"
+
+
+def test_package_without_metadata_folder_is_looked_at(plugin: Installed) -> None:
+    (plugin.package / "__init__.py").chmod(0o777)
+    without = InstalledPlugin("first", "acme_first", "acme-first", "1.0", plugin.package)
+    assert discovery.inspect(without, Environment(), HOST).status is Status.REJECTED
+
+
+@pytest.mark.parametrize("part", ["acme_first/__init__.py", "acme_first-1.0.dist-info", "."])
+def test_what_a_foreign_user_owns_is_rejected(
+    plugin: Installed, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    path = plugin.package.parent / part
+    foreign = path.stat().st_ino
+    relied_on = ownership._relied_on
+
+    def owned(plugin: InstalledPlugin) -> list[tuple[str, os.stat_result]]:
+        # Only root can give files away.
+        return [
+            (name, os.stat_result((*status[:4], 1234, *status[5:])))
+            if status.st_ino == foreign
+            else (name, status)
+            for name, status in relied_on(plugin)
+        ]
+
+    monkeypatch.setattr(ownership, "_relied_on", owned)
+    found = only(on=replace(HOST, trusted_owners=frozenset({0, os.geteuid()})))
+    allowed = ", ".join(map(str, sorted({0, os.geteuid()})))
+    assert found.reason.startswith(
+        f"{path} belongs to the user id 1234; allowed are {allowed} (root, you, and the owner of"
+        " core's files); reinstall it: "
+    )
+
+
+# What is accepted
+
+
+def _move_library(plugin: Installed) -> None:
+    (plugin.package / LIBRARY).rename(plugin.package / "libmoved.so")
+    (plugin.package / LIBRARY).symlink_to(plugin.package / "libmoved.so")
+
+
+HARMLESS: dict[str, Change] = {
+    "library behind a link inside the package": _move_library,
+    "linked folder inside the package": lambda p: (p.package / "same").symlink_to("lib"),
+    "link to the package": lambda p: (p.package / "all").symlink_to("."),
+    "link to nothing inside the package": lambda p: (p.package / ".#lock").symlink_to("nowhere"),
+    "link to a file outside": _link_file,
+    "package that is a link": _move_package,
+    "folder in which nobody replaces the files of others": lambda p: (p.package / "lib").chmod(
+        0o1777
+    ),
+    "kernels that the manifest names": _name_kernels,
+    "kernels of another name": lambda p: (p.package / "lib/libo_ascendc_dav-2201.so").touch(),
+    "no library of kernels": lambda p: (p.package / "lib/libfirst_ascendc_dav-2201.txt").touch(),
+    "older minor ABI": _forge(core_abi=[1, 2]),
+    "same ABI": _forge(core_abi=[1, 3]),
+    "no library, every platform": _forge(platform="any", library=None),
+    "same torch": _forge(torch_target="2.12"),
+    "minor torch that is compared as a number": _forge(torch_target="2.9"),
+    "distribution as pip compares it": _forge(distribution="Acme_First"),
+}
+
+
+@pytest.mark.parametrize("change", HARMLESS.values(), ids=HARMLESS)
+def test_what_is_no_danger_is_accepted(plugin: Installed, change: Change) -> None:
+    change(plugin)
+    assert only().reason == ""
+
+
+@pytest.mark.parametrize(
+    ("on", "forged"),
+    [
+        # Each minor number is compared as a number.
+        ({"core_abi": (1, 10)}, {"core_abi": [1, 9]}),
+        ({"torch": (3, 0)}, {"torch_target": "2.13"}),
+        ({"torch": None}, {"torch_target": "9.9"}),
+    ],
+)
+def test_plugin_fits_a_newer_host_or_one_with_an_unknown_torch(
+    plugin: Installed, on: dict[str, Any], forged: dict[str, Any]
+) -> None:
+    plugin.forge(**forged)
+    assert only(on=replace(HOST, **on)).reason == ""
+
+
+def test_package_with_very_deep_folders_is_looked_at(plugin: Installed) -> None:
+    deep = os.open(plugin.package, os.O_RDONLY)
+    for _ in range(1500):
+        os.mkdir("d", dir_fd=deep)
+        inner = os.open("d", os.O_RDONLY, dir_fd=deep)
+        os.close(deep)
+        deep = inner
+    os.close(deep)
+    try:
+        assert only().reason == ""
+    finally:
+        # pytest would recurse.
+        subprocess.run(["rm", "-r", plugin.package / "d"], check=True)
+
+
+def test_package_that_this_user_may_not_look_into_has_its_folder(
+    plugin: Installed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(self: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    # Not chmod: root, as whom CI runs, may look into every folder.
+    monkeypatch.setattr(Path, "is_file", forbidden)
+    [found] = candidates.find()
+    assert (found.folder, found.reason) == (plugin.package, "")
+
+
+# The host
+
+
+def test_host_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = this_host(core="0.1.0", torch="2.13.0+cpu")
+    assert (found.core_version, found.torch) == ("0.1.0", (2, 13))
+    assert found.trusted_owners == {0, os.geteuid(), Path(host.__file__).stat().st_uid}
+    assert this_host().torch is not None
+    # A variable for cross-compiling.
+    monkeypatch.setenv("_PYTHON_HOST_PLATFORM", "linux-toaster")
+    assert this_host().platform == found.platform != ""
