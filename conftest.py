@@ -22,7 +22,6 @@ SLOWEST = (
     "tests/test_third_party.py",
     "builder/tests/test_build_install.py",
     "tests/test_smallest_plugin.py",
-    "tests/test_python_plugin.py",
     "tests/test_docs.py",
     "builder/tests/test_ops_header.py",
     "plugins/lightning_indexer/tests/test_isas.py",

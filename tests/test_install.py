@@ -56,6 +56,25 @@ def with_add(new_environment: Callable[..., Scratch]) -> Scratch:
     return new_environment("custom_pypto_add_custom")
 
 
+def test_the_doctor_finds_a_good_installation_healthy(with_add: Scratch):
+    report = json.loads(with_add.custom_pypto("doctor", "--json").stdout)
+    assert report["healthy"] is True
+    values = {probe["name"]: probe["value"] for probe in report["sections"]["plugins"]}
+    assert values["add_custom"].endswith("ms: add_custom, add_custom_backward")
+
+
+def test_a_blocked_plugin_is_no_problem_and_an_isa_that_kernels_lack_is_one(with_add: Scratch):
+    done = with_add.custom_pypto("doctor", environment={"CUSTOM_PYPTO_DISABLE": "add_custom"})
+    assert "note: add_custom is blocked; CUSTOM_PYPTO_DISABLE names it" in done.stdout
+    assert done.stdout.endswith("Healthy: no problem was found.\n")
+
+    variables = {"CUSTOM_PYPTO_CPU_ISA": "nonsense"}
+    done = with_add.custom_pypto("doctor", environment=variables, check=False)
+    reason = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"
+    assert f"add_custom {reason}" in done.stdout
+    assert done.stdout.endswith("1 problem found: see the lines with 'problem:'.\n")
+
+
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     """A copy of add_custom's sources in which nothing was built."""

@@ -106,4 +106,6 @@ def test_a_type_checker_knows_the_function(environment, tmp_path):
 
 
 def test_passes_the_conformance_suite(environment):
-    environment.expect_passes("custom_pypto_testing", "square", "-k", "not inductor")
+    environment.expect_passes(
+        "custom_pypto_testing", "square", "-k", "not inductor", "--custom-pypto-fuzz=400"
+    )

@@ -63,8 +63,9 @@ def judged(
         wheels.append(environment.build_wheel(wrong, folder, unchecked))
     environment.install(*wheels)
     write_suites(folder, (*PLUGINS, *(f"{name}_faults" for name in PLUGINS)))
-    options = ("-m", "pytest", "-q", "-k", JUDGING, folder / "test_suites.py")
-    return run_suites(folder, lambda: environment.run(*options, check=False))
+    options = ("-m", "pytest", "-q", "--custom-pypto-fuzz=400", "-k", JUDGING)
+    files = folder / "test_suites.py"
+    return run_suites(folder, lambda: environment.run(*options, files, check=False))
 
 
 @pytest.mark.parametrize("name", PLUGINS)

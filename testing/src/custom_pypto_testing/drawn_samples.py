@@ -35,7 +35,7 @@ def as_sample(
 
 
 def drawn_calls(
-    op: OpContract, count: int | None = None, seed: str | None = None, device: str = "cpu"
+    op: OpContract, count: int | None = None, device: str = "cpu"
 ) -> Iterator[Arguments]:
     """Return random calls that the contract allows; none if it does not describe the outputs.
 
@@ -46,7 +46,7 @@ def drawn_calls(
     """
     if op.outputs is None:
         return
-    op, random = _limited(op, device), Random(op.name if seed is None else seed)
+    op, random = _limited(op, device), Random(op.name)
     for _ in range(DRAWS if count is None else count):
         yield draw(op, random)
 

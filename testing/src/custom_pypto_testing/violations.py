@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import Evaluation, name_dtype, read_attribute
-from custom_pypto_contract.checks import Bind, Check, Step
+from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
-from custom_pypto_contract.expression_names import find_tensors_read
-from custom_pypto_contract.shape import Choice, resolve
+from custom_pypto_contract.shape import resolve
 
 from .sample_generator import (
     COARSE_SIZES,
@@ -31,11 +29,16 @@ from .sample_generator import (
     limits_of,
 )
 
-_OTHER_DTYPES = (torch.float16, torch.float32, torch.bfloat16, torch.int16, torch.bool)
+_OTHER_DTYPES = (torch.int16, torch.float16, torch.float32, torch.bfloat16, torch.bool)
 _WRONG_INTS = (-1, 0, 1, 2, 4, 9)
 _WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
+_CALLS = 12
+"""Right calls, of which each tensor in turn is changed."""
+_CALLS_OF_SIZES = 3
+_OF_WHOLE = ("length", "required_when")
+"""What the error says of a whole list."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,7 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
             yield from _of_scalars(op, number, random)
         else:
             yield from _of_sizes(op, number, random)
-    for tensor in op.tensors:
-        yield from _Breaker(op, tensor, random).all()
+    yield from _of_tensors(op, random)
 
 
 def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
@@ -162,203 +164,92 @@ def _words(op: OpContract) -> list[Any]:
     return [*(value for value in found if isinstance(value, str)), "no such word"]
 
 
-class _Breaker:
-    """Breaks what the contract says of one tensor."""
-
-    def __init__(self, op: OpContract, tensor: Tensor, random: Random) -> None:
-        self._op = op
-        self._tensor = tensor
-        self._name = tensor.name
-        self._random = random
-        self._latest: Arguments | None = None
-        # The tensor of a list that is changed.
-        self._index = 0
-
-    def _of(self, given: Arguments) -> torch.Tensor:
-        value = given[self._name]
-        tensor: torch.Tensor = value[self._index] if self._tensor.is_list else value
-        return tensor
-
-    def _with(self, given: Arguments, changed: torch.Tensor) -> Arguments:
-        value: Any = changed
-        if self._tensor.is_list:
-            value = [*given[self._name]]
-            value[self._index] = changed
-        return {**given, self._name: value}
-
-    @property
-    def _named(self) -> str:
-        return f"{self._name}[{self._index}]" if self._tensor.is_list else self._name
-
-    def all(self) -> Iterator[Violation]:
-        for rule, change, is_of_element in (
-            ("ndim", self._ndim, True),
-            ("dtype", self._dtype, True),
-            ("device", self._device, True),
-            ("strides", self._strides, True),
-            ("length", self._length, False),
-            ("required_when", self._required, False),
-            ("allowed_when", self._not_allowed, False),
-        ):
-            changed = change()
-            if changed is not None:
-                yield Violation(rule, self._named if is_of_element else self._name, changed)
-        for _ in range(3):
-            self._latest = None
-            yield from self._sizes()
-
-    def _call(
-        self, is_wanted: Callable[[Arguments], bool] = lambda given: True
-    ) -> Arguments | None:
-        """A valid call with the tensor for which `is_wanted` is true; the latest, if that is."""
-        for _ in range(_TRIES):
-            given = self._latest or draw(self._op, self._random)
-            self._latest = None
-            value = given[self._name]
-            if value is None or (self._tensor.is_list and not value):
-                continue
-            self._index = self._random.randrange(len(value)) if self._tensor.is_list else 0
-            if is_wanted(given):
-                self._latest = given
-                return given
-        return None
-
-    def _ndim(self) -> Arguments | None:
-        given = self._call()
-        if given is None or not self._tensor.shapes:
-            return None
-        value = self._of(given)
-        is_variadic = any(shape and shape[0].is_variadic for shape in self._tensor.shapes)
-        if not is_variadic or self._tensor.ndim:
-            return self._with(given, value.new_zeros((*value.shape, 1, 1)))
-        if self._name == self._op.tensors[0].name:
-            return None
-        return self._with(given, value.unsqueeze(0))
-
-    def _dtype(self) -> Arguments | None:
-        dtype, given = self._tensor.dtype, self._call()
-        if given is None or dtype.are_any:
-            return None
-        if dtype.same_as is not None:
-            same = read_attribute(given[dtype.same_as], "dtype")
-            others = [
-                each for each in _OTHER_DTYPES if name_dtype(each) not in (*dtype.allowed, same)
-            ]
-            return self._with(given, self._of(given).to(self._random.choice(others)))
-        if self._tensor.is_list:
-            return self._with(given, self._of(given).to(torch.int16))
-        # Tensors of the same dtype get the wrong one too, so that their rules hold.
-        changed = {
-            each.name: _converted(given[each.name], torch.int16)
-            for each in self._op.tensors
-            if given[each.name] is not None
-            and (each.name == self._name or each.dtype.same_as == self._name)
-        }
-        return {**given, **changed}
-
-    def _device(self) -> Arguments | None:
-        given = self._call()
-        first = self._op.tensor_with_device
-        if given is None or first is None or (self._name == first and self._index == 0):
-            return None
-        return self._with(given, self._of(given).to("meta"))
-
-    def _strides(self) -> Arguments | None:
-        if self._tensor.strides == "any":
-            return None
-        given = self._call(
-            lambda each: self._of(each).shape[-1:] > (1,) and self._of(each).numel() > 0
-        )
-        if given is None:
-            return None
-        value = self._of(given)
-        apart = value.new_zeros((*value.shape, 2))[..., 0]
-        return self._with(given, apart.copy_(value))
-
-    def _length(self) -> Arguments | None:
-        given = self._call() if self._tensor.is_list else None
-        if given is None:
-            return None
-        changed = {**given, self._name: [*given[self._name], self._of(given)]}
-        try:
-            Evaluation(self._op, changed).run_checks()
-        except RuntimeError as error:
-            # Another list may be refused, if this one is the first of this length.
-            if str(error).startswith(f"{self._op.name}: argument '{self._name}' "):
-                return changed
-        return None
-
-    def _required(self) -> Arguments | None:
-        if not isinstance(self._tensor.required_when, Choice):
-            return None
-        given = self._call(
-            lambda each: (
-                resolve(self._tensor.required_when, Evaluation(self._op, each).value_of) is not None
-            )
-        )
-        return None if given is None else {**given, self._name: None}
-
-    def _not_allowed(self) -> Arguments | None:
-        allowed = self._tensor.allowed_when
-        for _ in range(_TRIES if allowed is not None else 0):
-            given = draw(self._op, self._random)
-            if resolve(allowed, Evaluation(self._op, given).value_of) is None:
+def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:
+    """Break what the contract says of each tensor: change one tensor of calls that are right."""
+    calls = [draw(op, random) for _ in range(_CALLS)]
+    for tensor in op.tensors:
+        found: set[str] = set()
+        for number, given in enumerate(_calls_with(op, tensor, calls, random)):
+            index = random.randrange(len(given[tensor.name])) if tensor.is_list else None
+            element = tensor.name if index is None else f"{tensor.name}[{index}]"
+            for rule, changed in _changes(op, tensor, given, index, random):
+                name = tensor.name if rule in _OF_WHOLE else element
+                is_new = rule not in found or (rule.startswith("size") and number < _CALLS_OF_SIZES)
+                if is_new and _refuses(op, changed, name):
+                    found.add(rule)
+                    yield Violation(rule, name, changed)
+        for given in calls:
+            if given[tensor.name] is None and "allowed_when" not in found:
                 one = torch.zeros(1, 1, dtype=torch.int32, device="cpu")
-                return {**given, self._name: [one] if self._tensor.is_list else one}
-        return None
+                changed = {**given, tensor.name: [one] if tensor.is_list else one}
+                values = Evaluation(op, given)
+                is_allowed = resolve(tensor.allowed_when, values.value_of) is not None
+                if tensor.allowed_when is not None and not is_allowed:
+                    found.add("allowed_when")
+                    yield Violation("allowed_when", tensor.name, changed)
 
-    def _sizes(self) -> Iterator[Violation]:
-        given = self._call()
-        if given is None:
-            return
-        value = self._of(given)
-        watch = _Watch(self._op, given, self._named, value.dim())
-        watch.run_checks()
-        for axis in sorted(watch.axes):
-            shape = list(value.shape)
-            shape[axis] += 1
-            changed = self._with(given, value.new_zeros(shape))
-            yield Violation(f"size {axis}", self._named, changed)
+
+def _calls_with(
+    op: OpContract, tensor: Tensor, calls: list[Arguments], random: Random
+) -> list[Arguments]:
+    """Return those of right calls that have a tensor; another one if none has."""
+    having = [each for each in calls if _is_given(each[tensor.name])]
+    for _ in range(0 if having else _TRIES):
+        given = draw(op, random)
+        if _is_given(given[tensor.name]):
+            return [given]
+    return having
+
+
+def _is_given(value: Any) -> bool:
+    return value is not None and not (isinstance(value, list) and not value)
+
+
+def _changes(
+    op: OpContract, tensor: Tensor, given: Arguments, index: int | None, random: Random
+) -> Iterator[tuple[str, Arguments]]:
+    """Yield what a change may break, and the changed call; not every contract refuses it."""
+    whole = given[tensor.name]
+    value: torch.Tensor = whole if index is None else whole[index]
+
+    def changed(instead: torch.Tensor) -> Arguments:
+        made: Any = instead
+        if index is not None:
+            made = [*whole[:index], instead, *whole[index + 1 :]]
+        return {**given, tensor.name: made}
+
+    if tensor.shapes:
+        yield "ndim", changed(value.new_zeros((*value.shape, 1, 1)))
+        yield "ndim", changed(value.unsqueeze(0))
+    if not tensor.dtype.are_any:
+        for dtype in random.sample(_OTHER_DTYPES, len(_OTHER_DTYPES)):
+            yield "dtype", changed(value.to(dtype))
+            # Tensors of the same dtype get the wrong one too, so that their rules hold.
+            same = [each.name for each in op.tensors if each.dtype.same_as == tensor.name]
+            others = {name: _converted(given[name], dtype) for name in same}
+            yield "dtype", {**changed(value.to(dtype)), **others}
+    yield "device", changed(value.to("meta"))
+    apart = value.new_zeros((*value.shape, 2))[..., 0]
+    yield "strides", changed(apart.copy_(value))
+    for axis in range(value.dim()):
+        sizes = [size + (each == axis) for each, size in enumerate(value.shape)]
+        yield f"size {axis}", changed(value.new_zeros(sizes))
+    if index is not None:
+        yield "length", {**given, tensor.name: [*whole, value]}
+    if tensor.is_optional:
+        yield "required_when", {**given, tensor.name: None}
+
+
+def _refuses(op: OpContract, given: Arguments, name: str) -> bool:
+    """Return whether the contract refuses a call for an argument of this name."""
+    try:
+        Evaluation(op, given).run_checks()
+    except RuntimeError as error:
+        return str(error).startswith(f"{op.name}: argument '{name}' ")
+    return False
 
 
 def _converted(value: Any, dtype: torch.dtype) -> Any:
-    return [each.to(dtype) for each in value] if isinstance(value, list) else value.to(dtype)
-
-
-class _Watch(Evaluation):
-    """Notes which sizes of one tensor are compared, because they bind no dim."""
-
-    def __init__(self, op: OpContract, given: Arguments, name: str, ndim: int) -> None:
-        super().__init__(op, given)
-        self.axes: set[int] = set()
-        self._watched = name
-        self._ndim = ndim
-        self._binders: dict[str, set[str]] = {}
-
-    def run(self, steps: Iterable[Step]) -> None:
-        for step in steps:
-            if isinstance(step, Bind) and step.dim not in self.dims:
-                self._binders[step.dim] = {*map(self.show, find_tensors_read([step.value]))}
-            super().run([step])
-
-    def _check(self, step: Check) -> None:
-        if step.is_of_sizes and self.show(step.argument) == self._watched:
-            assert isinstance(step.condition, ast.Compare)
-            [expected] = step.condition.comparators
-            # A scalar in a size has no binder.
-            name = expected.id if isinstance(expected, ast.Name) else ""
-            is_own = self._watched in self._binders.get(name, ())
-            if not is_own:
-                self._watch(step.condition.left)
-        super()._check(step)
-
-    def _watch(self, sizes: ast.expr) -> None:
-        for node in ast.walk(sizes):
-            match node:
-                case ast.Subscript(_, ast.Slice(upper=upper)):
-                    end = None if upper is None else self.value(upper)
-                    self.axes.update(range(self._ndim)[:end])
-                case ast.Subscript(_, index):
-                    self.axes.add(self.value(index) % self._ndim)
-                case ast.Attribute(_, "shape") if node is sizes:
-                    self.axes.update(range(self._ndim))
+    if isinstance(value, list):
+        return [each.to(dtype) for each in value]
+    return None if value is None else value.to(dtype)

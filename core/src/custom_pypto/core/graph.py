@@ -46,9 +46,13 @@ class Graph:
 
     def _register(self) -> None:
         torchair = _torchair()
-        while torchair is not None and self._waiting:
-            plugin = next(iter(self._waiting))
-            _register_one(torchair, plugin, self._waiting.pop(plugin))
+        if torchair is None:
+            return
+        for plugin in list(self._waiting):
+            # Another thread may have taken it.
+            converters = self._waiting.pop(plugin, None)
+            if converters is not None:
+                _register_one(torchair, plugin, converters)
 
 
 def _register_one(torchair: ModuleType, plugin: str, converters: Converters) -> None:
