@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import golden
 import pytest
 from custom_pypto_contract import contract_data, notation, ops_file
 from custom_pypto_contract.__main__ import main
@@ -24,8 +25,8 @@ def read(text: str) -> OpsFile:
 def test_data_of_contracts() -> None:
     """Read the lines of a change of data.json: manifests that are built have this form."""
     file = ops_file.read(CONTRACTS / "data.toml")
-    data = json.loads((CONTRACTS / "data.json").read_text(encoding="utf-8"))
-    assert [op.data for op in file.ops] == data
+    data = [op.data for op in file.ops]
+    golden.compare(json.dumps(data, indent=1) + "\n", CONTRACTS / "data.json")
     assert [contract_data.read_contract(each).data for each in data] == data
     assert file.constants["HEADS"] == [1, 2, 4]
 
