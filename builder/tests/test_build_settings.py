@@ -11,6 +11,7 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.patterns import SOURCE_SUFFIXES
 from custom_pypto_build.settings import KEYS, read_settings, read_simulated_kernels
 
+REFUSED = Path(__file__).with_name("settings_refused.txt")
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"
 
 
@@ -59,81 +60,16 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert settings.simulated_kernels == read_simulated_kernels(tmp_path).simulated_kernels
 
 
-KERNELS = SOURCES + "[tool.custom-pypto.simulated-kernels]\n"
-# The table, and how the error goes on after "tool.custom-pypto".
-WRONG = [
-    ('source = ["csrc/*.cpp"]', " has no key 'source'; did you mean 'sources'?"),
-    (SOURCES + "zzz = 1", " has no key 'zzz'; allowed: sources, include-dirs"),
-    (
-        'cxx-flags = ["-O3"]',
-        ".sources is missing, but tool.custom-pypto.cxx-flags is there; name",
-    ),
-    ("sources = []", ".sources is empty"),
-    ('sources = "csrc/*.cpp"', ".sources must be a list of non-empty strings, got 'csrc/*.cpp'"),
-    ("sources = [1]", ".sources[0] must be a non-empty string, got 1"),
-    (
-        'sources = ["csrc/tinny.cpp"]',
-        ".sources: 'csrc/tinny.cpp' matches no file in {root}; did you mean 'csrc/tiny.cpp'?",
-    ),
-    ('sources = ["csrc/*"]', ".sources: 'csrc/*' matches 'csrc/answer.h'; a source ends in .cpp,"),
-    ('sources = ["../*.cpp"]', ".sources: '../*.cpp' must be a path below the folder of"),
-    ('sources = ["/a/*.cpp"]', ".sources: '/a/*.cpp' must be a path"),
-    (f'sources = ["csrc/{"a" * 256}"]', ".sources: no file has a name as long"),
-    (
-        'sources = ["csrc/**/*.cpp"]\nisa = { sources = ["csrc/**/*.cpp"] }',
-        ".isa.sources matches every one of the sources",
-    ),
-    (SOURCES + 'include-packages = ["a.b"]', ".include-packages: 'a.b' is not the name of"),
-    (
-        SOURCES + 'include-dirs = ["crsc"]',
-        ".include-dirs: there is no folder 'crsc' in {root}; did you mean 'csrc'?",
-    ),
-    (
-        SOURCES + 'cxx-flags = ["-DTORCH_TARGET_VERSION=0"]',
-        ".cxx-flags: '-DTORCH_TARGET_VERSION=0' cannot be set: every plugin",
-    ),
-    (SOURCES + "opp = 3", ".opp must be a non-empty string, got 3"),
-    (SOURCES + 'opp = "oop"', ".opp: there is no folder 'oop' in {root}"),
-    (SOURCES + 'opp = "src/custom_pypto_tiny/empty"', ".opp: the folder 'src/custom_pypto_tiny/"),
-    (
-        SOURCES + 'requires-ops = ["custom_pypto::foo"]',
-        ".requires-ops: 'custom_pypto::foo' must be the name of an op as it",
-    ),
-    (
-        SOURCES + 'simulated-kernels = ["csrc/tiny.cpp"]',
-        ".simulated-kernels must be a table, got ['csrc/tiny.cpp']",
-    ),
-    (
-        KERNELS + 'custom = "kernel.cpp"',
-        ".simulated-kernels.custom must be a list of non-empty strings, got 'kernel.cpp'",
-    ),
-    (KERNELS + "custom = []", ".simulated-kernels.custom is empty; name"),
-    (
-        KERNELS + 'custom = ["csrc/tinny.cpp"]',
-        ".simulated-kernels.custom: 'csrc/tinny.cpp' matches no file in {root}; did you mean",
-    ),
-    (
-        KERNELS + '"a/b" = ["csrc/tiny.cpp"]',
-        ".simulated-kernels: the vendor 'a/b' must be letters, digits, '_' and '-', beginning",
-    ),
-    (
-        KERNELS + 'custom = ["csrc/tiny.cpp"]',
-        ".sources and tool.custom-pypto.simulated-kernels both match 'csrc/tiny.cpp': the one is",
-    ),
-]
+PARAGRAPHS = REFUSED.read_text(encoding="utf-8").split("\n\n")[1:]
 
 
-@pytest.mark.parametrize(("table", "message"), WRONG)
-def test_a_wrong_key_or_value_is_named_with_what_is_allowed(
-    tmp_path: Path, table: str, message: str
-) -> None:
+@pytest.mark.parametrize("paragraph", PARAGRAPHS)
+def test_a_wrong_key_or_value_is_named_with_what_is_allowed(tmp_path: Path, paragraph: str) -> None:
+    table, error = paragraph.rstrip("\n").replace("<root>", str(tmp_path)).split("\n! ")
     (tmp_path / "src/custom_pypto_tiny/empty").mkdir(parents=True)
-    expected = f"pyproject.toml: tool.custom-pypto{message.format(root=tmp_path)}"
-    assert refused(tmp_path, table).startswith(expected)
-
-
-def test_what_is_no_toml_is_refused(tmp_path: Path) -> None:
-    assert refused(tmp_path, SOURCES + "opp = ").startswith("pyproject.toml: Invalid value")
+    found = refused(tmp_path, table)
+    # What is no TOML is said in the words of Python's version.
+    assert found == error or (error.endswith("...") and found.startswith(error[:-3]))
 
 
 def test_a_missing_table_is_named_with_an_example(tmp_path: Path) -> None:

@@ -123,13 +123,6 @@ def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, comma
     assert f"{command} {error}" in " ".join(help_text(capsys).split())
 
 
-def test_no_command_shows_the_usage(capsys):
-    with pytest.raises(SystemExit) as exit_info:
-        main([])
-    assert exit_info.value.code == 2
-    assert "usage: custom-pypto" in capsys.readouterr().err
-
-
 def test_what_a_command_refuses_goes_to_standard_error_with_its_status(monkeypatch, capsys):
     def refuse(options: object) -> int:
         raise CommandError("not today; try tomorrow", status=3)

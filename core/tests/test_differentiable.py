@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from plugin_factory import Site
 
@@ -224,31 +221,3 @@ def test_a_torch_of_other_private_parts_has_gradients(plugin: Site) -> None:
         """,
     )
     assert given == [True, [2, 2, 2]]
-
-
-def test_backward_of_an_op_without_a_derivative_warns_and_can_be_made_an_error(site: Site) -> None:
-    page = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
-    [as_error] = re.findall(r"`(warnings\.filterwarnings\(.*?\))`", page.read_text("utf-8"))
-    code = CODE.partition("@hookimpl\ndef custom_pypto_autograd")[0]
-    # As from a kernel that is compiled.
-    code = code.replace("x * 2", "x.detach() * 2")
-    site.install("first", code, ops=OPS, with_library=False)
-    texts = site.run(
-        f"""
-        import torch, warnings, custom_pypto.core
-        leaf = torch.ones(3, requires_grad=True)
-        def text(*filters):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                for each in filters: each()
-                try: torch.ops.custom_pypto.first(leaf).sum().backward()
-                except UserWarning as error: return ["raises", str(error)]
-                return ["warns", *(str(each.message) for each in caught)]
-        give([text(), text(lambda: {as_error})])
-        assert leaf.grad is None
-        """
-    )
-    assert [how for how, _ in texts] == ["warns", "raises"]
-    assert all(
-        said.startswith("custom_pypto::first: an autograd kernel was not reg") for _, said in texts
-    )

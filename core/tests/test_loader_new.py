@@ -83,6 +83,22 @@ def test_one_that_wants_an_op_that_is_there_is_rejected(site: Site, tmp_path: Pa
     assert "each provide the op 'first'" in message
 
 
+def test_a_plugin_that_is_replaced_or_removed_while_it_is_loaded_stays(site: Site) -> None:
+    installed = site.install("first")
+    given = site.run(
+        START,
+        f"""
+        import os, shutil
+        old, package = {str(installed.dist_info)!r}, {str(installed.package)!r}
+        os.rename(old, new := old.replace("0.1.0", "0.2.0"))
+        states = [come("/nowhere")]
+        for each in (new, package): shutil.rmtree(each)
+        give([*states, come("/nowhere"), [p.version for p in core.plugins()], len(caught)])
+        """,
+    )
+    assert given == [{"first": "loaded"}, {"first": "loaded"}, ["0.1.0"], 0]
+
+
 REENTER = "import custom_pypto.core; custom_pypto.core.load_new()"
 REENTERED = (
     "PluginError: a plugin called load_new() while it was loaded; call it after the import of"

@@ -77,13 +77,3 @@ def test_elements_that_share_memory_are_always_found() -> None:
 def test_slices_never_seem_to_share_memory() -> None:
     random = Random(4)
     assert not any(ByteRuns(*nested(random)).may_repeat for _ in range(1000))
-
-
-def test_an_answer_takes_few_comparisons_however_many_dims_there_are() -> None:
-    strides = [4]
-    while len(strides) < 40:
-        strides.append(2 * strides[-1] + 4)
-    sizes = [2] * len(strides)
-    interleaved = sizes, [stride * 3 // 2 for stride in strides], 1
-    # Even addresses against odd ones.
-    assert verdict((sizes, strides, 1), interleaved, sum(strides) // 8 * 2 + 1) is Overlap.POSSIBLE

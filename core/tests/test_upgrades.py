@@ -141,28 +141,3 @@ def test_a_plugin_for_an_older_core_is_mended_by_the_advice(place: Place) -> Non
     place.wheel("2.0")
     place.pip(advised(reason))
     assert place.states() == LOADED_2
-
-
-def test_a_plugin_that_is_removed_or_replaced_while_it_is_loaded_stays(place: Place) -> None:
-    place.wheel("1.0")
-    place.pip("pip install custom-pypto-first")
-    place.wheel("2.0")
-    python = [sys.executable, "-m", "pip", "--python", str(place.environment.python), "-q"]
-    upgrade = [*python, "install", "--no-index", "--find-links", str(place.wheels), "-U"]
-    upgrade.append("custom-pypto-first")
-    uninstall = [*python, "uninstall", "-y", "custom-pypto-first"]
-    done = place.server.run(
-        f"""
-import json, subprocess
-import custom_pypto.core as core
-states = []
-for command in {[upgrade, uninstall]}:
-    subprocess.run(command, check=True, capture_output=True)
-    core.load_new()
-    states.append([[p.version, p.status] for p in core.plugins()])
-print(json.dumps(states))
-""",
-        [place.site],
-        {},
-    )
-    assert json.loads(done.stdout) == [[["1.0", "loaded"]]] * 2, done.stderr

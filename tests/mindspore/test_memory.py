@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import resource
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import custom_pypto_mindspore as cp
@@ -200,20 +198,3 @@ def test_memory_is_given_back(call: Callable[[Tensor], Any]) -> None:
         call(tensor)
     # If each call kept a result, the peak would rise by twice this.
     assert peak() - before < CALLS * MEGABYTES // 2
-
-
-def test_threads_call_in_turn() -> None:
-    # At once MindSpore 2.10 aborts now and then: its own ops are not for several threads.
-    turn = threading.Lock()
-
-    def work(seed: int) -> bool:
-        tensor = Tensor(np.random.default_rng(seed).random((64, 256), np.float32))
-        right = []
-        for _ in range(20):
-            with turn:
-                total = cp.ops.add_custom(tensor, mint.mul(tensor, 2.0))
-                right.append(np.allclose(total.asnumpy(), tensor.asnumpy() * 3))
-        return all(right)
-
-    with ThreadPoolExecutor(4) as threads:
-        assert all(threads.map(work, range(4)))

@@ -11,7 +11,7 @@ STRICT = "CUSTOM_PYPTO_STRICT"
 LOCKFILE = "CUSTOM_PYPTO_LOCKFILE"
 LOG = "CUSTOM_PYPTO_LOG"
 RECORD = "CUSTOM_PYPTO_RECORD"
-# C++ names these four itself: current_isa.h, npu/switch.h.
+# C++ names these four itself: current_isa.h, npu/torch_npu.h.
 CPU_ISA = "CUSTOM_PYPTO_CPU_ISA"
 NPU_ALLOCATION = "CUSTOM_PYPTO_NPU_ALLOCATION"
 NPU_EXECUTOR_CACHE = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE"

@@ -23,7 +23,7 @@ DEVICE_KEYS = (
     "CompositeExplicitAutogradNonFunctional",
     "CompositeImplicitAutograd",
 )
-"""Those whose kernels compute on devices; ``PrivateUse1`` is an NPU."""
+"""Dispatch keys whose kernels compute on devices; ``PrivateUse1`` is an NPU."""
 
 DISPATCH_KEYS = (
     *DEVICE_KEYS,
@@ -34,7 +34,7 @@ DISPATCH_KEYS = (
     "AutogradCUDA",
     "AutogradPrivateUse1",
 )
-"""All that records show."""
+"""Dispatch keys that an `OpRecord` can list."""
 
 
 def has_device(keys: Iterable[str]) -> bool:

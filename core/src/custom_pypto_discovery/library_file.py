@@ -51,7 +51,7 @@ def state(path: Path) -> tuple[int, ...]:
 
 
 def find_unnamed(folder: Path, manifest: Manifest) -> str:
-    """Return which library the plugin would open that its manifest does not name; empty for none.
+    """Return the fault of a library that the plugin would open and no manifest names; '' if none.
 
     The libraries of `manifest` have no fault.
     """

@@ -1,5 +1,4 @@
 // A plugin that launches kernels on an NPU, for test_npu_kernels.py.
-#include <custom_pypto/npu/cann_version.h>
 #include <custom_pypto/npu/launch.h>
 
 #include <string>
@@ -9,7 +8,6 @@
 
 namespace {
 
-using custom_pypto::npu::CannVersion;
 using custom_pypto::npu::Kernel;
 using custom_pypto::npu::KernelChoice;
 using custom_pypto::npu::TypedScalar;
@@ -40,18 +38,6 @@ void first(const ops::headers_npu_first::Arguments&, const ops::headers_npu_firs
   EXEC_NPU_CMD(aclnnFirst, 1);
 }
 
-// "<", "=" or ">", "?" for what is no version.
-KERNEL(version_order, headers_npu_version_order) {
-  const auto left = CannVersion::parse(std::string(a.left));
-  const auto right = CannVersion::parse(std::string(a.right));
-  if (!left.has_value() || !right.has_value()) return {"?"};
-  return {*left < *right ? "<" : *right < *left ? ">" : "="};
-}
-
-KERNEL(knows_cann_version, headers_npu_knows_cann_version) {
-  return {custom_pypto::npu::cann_version().has_value()};
-}
-
 // Every kind of argument that needs no device. It is not launched.
 void kinds(const ops::headers_npu_kinds::Arguments& a, const ops::headers_npu_kinds::Sizes&,
            const ops::headers_npu_kinds::Outputs&) {
@@ -67,8 +53,5 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_npu_found>().impl<&found>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_launched>().impl<&launched>("CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_first>().impl<&first>("CompositeExplicitAutograd");
-  plugin.def<ops::headers_npu_version_order>().impl<&version_order>("CompositeExplicitAutograd");
-  plugin.def<ops::headers_npu_knows_cann_version>().impl<&knows_cann_version>(
-      "CompositeExplicitAutograd");
   plugin.def<ops::headers_npu_kinds>().impl<&kinds>("CompositeExplicitAutograd");
 }

@@ -120,16 +120,6 @@ def test_glm_layers_share_a_selection(cache: bool) -> None:
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
-def test_hidden_states_are_recorded(model: Any) -> None:
-    def run() -> Any:
-        return model(prompt(1, 30), output_hidden_states=True).hidden_states
-
-    ours = run()
-    assert len(ours) == model.config.num_hidden_layers + 1
-    for mine, theirs in zip(ours, under("eager", model, run), strict=True):
-        assert_close(mine, theirs)
-
-
 def test_inference_mode(model: Any) -> None:
     with torch.inference_mode():
         assert_close_to_eager(model, lambda: model(prompt(1, 30)).logits)

@@ -3,85 +3,73 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny_models
 from custom_pypto_transformers import growing_cache, requirements, served
+from custom_pypto_transformers.parts import Parts
 
 Difference = Callable[[], str | None]
-
-
-def difference_of_layers(module: str, rotate: str) -> str | None:
-    prefix = tiny_models.PREFIXES[module.split(".")[1]]
-    return served._difference_of_layers(f"transformers.{module}", prefix, rotate)
-
-
-# What is compared, and by which check.
-PARTS: dict[tuple[str, str], Difference] = {
-    **dict.fromkeys(
-        [
-            ("masking_utils", "sdpa_mask"),
-            ("masking_utils", "causal_mask_function"),
-            ("integrations.sdpa_attention", "sdpa_attention_forward"),
-            ("cache_utils", "Cache.update_indexer"),
-        ],
-        served._difference_of_masks_and_caches,
-    ),
-    **{
-        (module := f"models.{folder}.modeling_{folder}", path): partial(
-            difference_of_layers, module, rotate
+DIFFERENCES: list[Difference] = [
+    served._difference_of_masks_and_caches,
+    # A test may not fill the cache of the function.
+    growing_cache._difference.__wrapped__,
+    *(
+        partial(
+            served._difference_of_layers,
+            f"transformers.models.{folder}.modeling_{folder}",
+            prefix,
+            rotate,
         )
         for folder, prefix, rotate in served.FAMILIES
-        for path in (
-            *(rotate, "eager_attention_forward", f"{prefix}Attention.expand_kv"),
-            *(f"{prefix}Attention.forward", f"{prefix}Attention.__init__"),
-            *(f"{prefix}Indexer.forward", f"{prefix}Indexer.__init__"),
-            *(
-                f"{prefix}PreTrainedModel.{each}"
-                for each in ("post_init", "set_attn_implementation")
-            ),
-        )
-    },
-    **{
-        # A test may not fill the cache of the function.
-        ("cache_utils", f"DynamicIndexedLayer.{each}"): growing_cache._difference.__wrapped__
-        for each in (
-            *("update", "update_indexer", "lazy_initialization", "lazy_initialization_indexer"),
-            "__init__",
-        )
-    },
-}
+    ),
+]
+
+
+def parts_of(difference: Difference) -> list[tuple[Difference, str]]:
+    """List the paths of all that is compared."""
+    paths: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        find = Parts._find
+
+        def noted(self: Parts, path: str) -> Any:
+            paths.append(f"{self._module}.{path}")
+            return find(self, path)
+
+        patch.setattr(Parts, "_find", noted)
+        assert difference() is None
+    return [(difference, path) for path in paths]
+
+
+PARTS = [part for difference in DIFFERENCES for part in parts_of(difference)]
+assert [len(parts_of(each)) for each in DIFFERENCES] == [4, 5, 9, 9, 9]
 
 
 def other(self: Any, *, unknown: Any) -> None:
     """Take what no function of transformers takes."""
 
 
-@pytest.mark.parametrize(("module", "path"), PARTS)
+@pytest.mark.parametrize(("difference", "path"), PARTS)
 def test_a_part_that_is_missing_or_another_is_named(
-    monkeypatch: pytest.MonkeyPatch, module: str, path: str
+    monkeypatch: pytest.MonkeyPatch, difference: Difference, path: str
 ) -> None:
-    difference = PARTS[module, path]
-    assert difference() is None
-    *outer, name = path.split(".")
-    owner = import_module(f"transformers.{module}")
-    for each in outer:
-        owner = getattr(owner, each)
+    owner, name = pkgutil.resolve_name(path.rpartition(".")[0]), path.rpartition(".")[2]
+    if isinstance(getattr(owner, name), type):
+        owner, name = getattr(owner, name), "__init__"
     monkeypatch.setattr(owner, name, other)
     sentence = difference()
     assert sentence is not None
-    assert path.removesuffix(".__init__") in sentence
+    assert path.removesuffix(".__init__").rpartition(".")[2] in sentence
     assert sentence.endswith(f"pip install 'transformers<={requirements.TESTED}'")
     monkeypatch.delattr(owner, name)
     if not hasattr(owner, name):
-        assert f"has no transformers.{module}.{path}" in str(difference())
+        assert f"has no {path}" in str(difference())
 
 
 CHANGE = """

@@ -37,19 +37,15 @@ def compare(model: Any, ids: Tensor, **arguments: Any) -> None:
 
 @FAMILIES
 @pytest.mark.parametrize("topk", [TOPK, TOKENS])
-def test_a_step_has_the_loss_and_gradients_of_transformers(family: str, topk: int) -> None:
+@pytest.mark.parametrize("first", [0, 11], ids=["whole", "padded"])
+def test_a_step_has_the_loss_and_gradients_of_transformers(
+    family: str, topk: int, first: int
+) -> None:
     """Sparse attention, and with a top-k that covers all keys dense attention."""
     model = tiny_models.make_model(family, index_topk=topk).train()
-    compare(model, prompt(2, TOKENS))
-
-
-@FAMILIES
-def test_a_step_of_padded_sequences(family: str) -> None:
-    model = tiny_models.make_model(family).train()
-    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (11, TOKENS))
+    ids, mask = prompt(2, TOKENS), padding(TOKENS, (0, TOKENS), (first, TOKENS))
     # A padding token predicts the first real token, and results of padding tokens differ.
-    labels = ids.masked_fill(mask.cumsum(-1) < 2, -100)
-    compare(model, ids, attention_mask=mask, labels=labels)
+    compare(model, ids, attention_mask=mask, labels=ids.masked_fill(mask.cumsum(-1) < 2, -100))
 
 
 def test_a_step_of_more_tokens_than_attend_at_once() -> None:
@@ -149,19 +145,15 @@ def learning_steps(model: Any, validate: bool = False) -> list[Tensor]:
     return found
 
 
-def test_activation_checkpointing_of_indexers_that_learn() -> None:
-    """The forward pass that the backward pass repeats does not count."""
+@pytest.mark.parametrize("what", ["a repeated forward pass", "a pass without gradients"])
+def test_indexers_do_not_learn_from(what: str) -> None:
+    """Activation checkpointing repeats the forward pass in the backward pass."""
     model = tiny_models.make_model("deepseek_v32").train()
     plain = learning_steps(model)
-    tiny_models.checkpoint_activations(model)
-    for left, right in zip(learning_steps(model), plain, strict=True):
-        assert torch.equal(left, right)
-
-
-def test_indexers_do_not_learn_from_a_pass_without_gradients() -> None:
-    model = tiny_models.make_model("deepseek_v32").train()
-    plain = learning_steps(model)
-    for left, right in zip(learning_steps(model, validate=True), plain, strict=True):
+    if what == "a repeated forward pass":
+        tiny_models.checkpoint_activations(model)
+    found = learning_steps(model, validate=what == "a pass without gradients")
+    for left, right in zip(found, plain, strict=True):
         assert torch.equal(left, right)
 
 

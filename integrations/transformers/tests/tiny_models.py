@@ -80,13 +80,6 @@ def make_model(
     ).eval()
 
 
-def make_by_class(family: str, **changes: Any) -> Any:
-    """Make a model by its class."""
-    return getattr(transformers, f"{PREFIXES[family]}ForCausalLM")(
-        make_config(family, **changes)
-    ).eval()
-
-
 def checkpoint_activations(model: Any) -> None:
     """Call the method by its name; older releases have the second."""
     names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")

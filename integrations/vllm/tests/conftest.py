@@ -1,29 +1,24 @@
-"""A vLLM that is not there: modules with the names that a release has."""
+"""A vLLM that is not there: modules with the names that we use."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 from custom_pypto_vllm import names
 
-RECORDS = Path(__file__).parent / "names_of_vllm"
-
 
 class FakeVllm:
-    """Puts modules that hold what a record names into sys.modules."""
+    """Puts modules that hold what `names` lists into sys.modules."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, release: str) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.monkeypatch = monkeypatch
-        self.module("vllm").__version__ = f"{release}.0+cpu"  # type: ignore[attr-defined]
-        for line in (RECORDS / f"{release}.txt").read_text().splitlines():
-            path, *attributes = line.split()
-            module, _, name = path.rpartition(".")
-            has = {each.partition("(")[0]: _function(each) for each in attributes}
+        self.module("vllm").__version__ = f"{names.NEWEST}.0+cpu"  # type: ignore[attr-defined]
+        for name, (module, used) in names.NAMES.items():
+            has = {each.partition("(")[0]: _function(each) for each in used}
             made = has.get("") if name == name.lower() else type(name, (), has)
             setattr(self.module(module), name, made)
 
@@ -47,22 +42,19 @@ class FakeVllm:
 
 
 def _function(signature: str) -> Any:
-    """Make the function of a record, ``name(x,y)``; None for a name without parameters."""
-    _, is_function, parameters = signature.partition("(")
+    """Make a function with these parameters, ``name(x,y?)``; None for a name without any."""
+    _, is_function, parameters = signature.replace("?", "").partition("(")
     return eval(f"lambda {parameters[:-1]}: None") if is_function else None
 
 
-RELEASES = sorted(each.stem for each in RECORDS.glob("*.txt"))
-
-
-@pytest.fixture(params=RELEASES[-1:])
-def vllm(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVllm]:
-    """Pretend that a release of vLLM is installed, and no other."""
+@pytest.fixture
+def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeVllm]:
+    """Pretend that a vLLM with these names is installed, and no other."""
     for name in [each for each in sys.modules if each.split(".")[0] == "vllm"]:
         monkeypatch.delitem(sys.modules, name)
     for name in [each for each in sys.modules if each.startswith("custom_pypto_vllm.")]:
         if name not in ("custom_pypto_vllm.names", "custom_pypto_vllm.options"):
             monkeypatch.delitem(sys.modules, name)
     names.mismatch.cache_clear()
-    yield FakeVllm(monkeypatch, request.param)
+    yield FakeVllm(monkeypatch)
     names.mismatch.cache_clear()

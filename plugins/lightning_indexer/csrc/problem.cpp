@@ -2,6 +2,7 @@
 #include "problem.h"
 
 #include <custom_pypto/dtype.h>
+#include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>

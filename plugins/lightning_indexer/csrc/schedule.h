@@ -5,7 +5,7 @@
 // that finishes the last range selects. The bits of the result do not depend on this.
 #pragma once
 
-#include <custom_pypto/scratch.h>
+#include <custom_pypto_blocks/scratch.h>
 
 #include <atomic>
 #include <cstdint>

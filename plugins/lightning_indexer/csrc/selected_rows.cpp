@@ -2,9 +2,9 @@
 // gradients.
 #include "selected_rows.h"
 
-#include <custom_pypto/divide.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/divide.h>
 
 #include <algorithm>
 #include <limits>

@@ -2,10 +2,10 @@
 // in fp32, or fp64 for fp64. Heads are the lanes of the dot products.
 #pragma once
 
-#include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>

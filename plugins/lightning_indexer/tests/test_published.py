@@ -7,11 +7,11 @@ reference and comparison of the plugin share would show.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import accumulate
 from typing import Any
 
 import pytest
 import torch
+from custom_pypto_lightning_indexer.samples import Sizes, paged
 
 Op = Callable[..., torch.Tensor]
 
@@ -42,25 +42,10 @@ EXAMINED = {"48-mixed": [13 * i % 48 for i in range(12)]}
 """The sequences that are compared, of the largest size: each length once, from all four dozens."""
 
 
-def published(lengths: list[int], tokens: int, seed: int = 0) -> dict[str, Any]:
+def published(lengths: list[int], tokens: int) -> dict[str, Any]:
     """The op's arguments: normally distributed, blocks in random order."""
-    generator = torch.Generator().manual_seed(seed)
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.empty(shape, dtype=torch.bfloat16).normal_(generator=generator)
-
-    needed = [-(-length // BLOCK) for length in lengths]
-    order = torch.randperm(sum(needed), generator=generator, dtype=torch.int32)
-    table = torch.full((len(lengths), max(needed)), -1, dtype=torch.int32)
-    for row, end, count in zip(table, accumulate(needed), needed, strict=True):
-        row[:count] = order[end - count : end]
-    return {
-        "query": normal(len(lengths), tokens, HEADS, SIZE),
-        "key": normal(sum(needed), BLOCK, 1, SIZE),
-        "weights": normal(len(lengths), tokens, HEADS),
-        "actual_seq_lengths_key": torch.tensor(lengths, dtype=torch.int32),
-        "block_table": table,
-    }
+    sample = paged("cpu", "", Sizes(lengths, tokens, HEADS, 1, SIZE, BLOCK))
+    return dict(zip(("query", "key", "weights"), sample.args, strict=True)) | dict(sample.kwargs)
 
 
 def score(query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
@@ -106,16 +91,3 @@ def check_row(positions: torch.Tensor, scores: torch.Tensor, where: str) -> None
 def test_published_size(indexer: Op, size: str) -> None:
     arguments = published(*SIZES[size])
     check(indexer(**arguments), arguments, EXAMINED.get(size))
-
-
-def test_call_of_the_published_model(indexer: Op) -> None:
-    """It passes prefix sums as the lengths of BSND queries, and every option."""
-    arguments = published(*SIZES["2-of-122"])
-    options = {
-        "layout_query": "BSND",
-        "layout_key": "PA_BSND",
-        "sparse_count": COUNT,
-        "sparse_mode": 3,
-    }
-    sums = torch.tensor([3, 6], dtype=torch.int32)
-    check(indexer(**arguments, actual_seq_lengths_query=sums, **options), arguments)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -39,18 +38,6 @@ def test_random_paged_batches(
 def test_more_keys_than_are_selected(indexer: Op, dtype: torch.dtype) -> None:
     sizes = Sizes([5000, 9001], 2, 16, depth=32, block_size=128, dtype=dtype)
     assert_right(indexer, paged("cpu", "", sizes, sparse_count=700))
-
-
-@pytest.mark.parametrize("integers", [torch.int32, torch.int64], ids=str)
-def test_a_query_length_above_the_query_tokens_means_all_of_them(
-    indexer: Op, arguments: dict[str, Any], integers: torch.dtype
-) -> None:
-    given, clamped = (
-        indexer(**arguments, actual_seq_lengths_query=torch.tensor(lengths, dtype=integers))
-        for lengths in ([2, 2**31 - 1], [2, 3])
-    )
-    assert given.equal(clamped)
-    assert not given.equal(indexer(**arguments))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

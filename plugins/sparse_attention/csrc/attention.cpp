@@ -1,10 +1,11 @@
 // Attention on the CPU: which keys a row attends to, and the work divided among threads.
 #include "attention.h"
 
-#include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/scratch.h>
+#include <custom_pypto_blocks/divide.h>
+#include <custom_pypto_blocks/element.h>
+#include <custom_pypto_blocks/scratch.h>
 
 #include <algorithm>
 #include <atomic>

@@ -3,10 +3,10 @@
 // gradient. The second adds each token's part to the gradients of its keys and values, by columns:
 // one thread goes through all tokens of a column in order, so the sums are the same for any number
 // of threads.
-#include <custom_pypto/divide.h>
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/scratch.h>
+#include <custom_pypto_blocks/divide.h>
+#include <custom_pypto_blocks/scratch.h>
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // type. For fp64, which has no vector kernels, and for gradients.
 #pragma once
 
-#include <custom_pypto/scratch.h>
+#include <custom_pypto_blocks/scratch.h>
 
 #include <algorithm>
 

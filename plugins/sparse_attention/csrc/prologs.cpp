@@ -5,6 +5,7 @@
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/norms.h>
 
 #include <algorithm>

@@ -45,14 +45,6 @@ def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     return out, lse
 
 
-def test_skips_minus_one_wherever_it_stands(attention: Op) -> None:
-    indices = torch.tensor([5, 17, 3, 80, 41, 2], dtype=torch.int32).expand(2, 2, 1, 6)
-    gaps = torch.full((2, 2, 1, 15), -1, dtype=torch.int32)
-    gaps[..., torch.tensor([0, 3, 4, 9, 11, 14])] = indices
-    dense, _ = attention(**call(sparse_indices=indices))
-    assert torch.equal(attention(**call(sparse_indices=gaps))[0], dense)
-
-
 def test_a_row_without_positions_is_zero(attention: Op) -> None:
     arguments = call()
     arguments["sparse_indices"][1, 0] = -1
@@ -68,36 +60,6 @@ def test_no_tokens_of_many_heads(attention: Op) -> None:
         arguments[name] = arguments[name][:, :0, :1].expand(-1, -1, 1 << 62, -1)
     arguments["sparse_indices"] = arguments["sparse_indices"][:, :0]
     assert attention(**arguments)[0].shape == (2, 0, 1 << 62, 1)
-
-
-@pytest.mark.parametrize("integers", [torch.int32, torch.int64])
-def test_a_query_length_above_the_query_tokens_means_all_of_them(
-    attention: Op, integers: torch.dtype
-) -> None:
-    given, clamped = (
-        attention(**call(actual_seq_lengths_query=torch.tensor(lengths, dtype=integers)))[0]
-        for lengths in ([1, 2**31 - 1], [1, 2])
-    )
-    assert torch.equal(given, clamped)
-    assert not torch.equal(given, attention(**call())[0])
-
-
-@pytest.mark.parametrize("dtype", [*DTYPES, torch.float64])
-@pytest.mark.parametrize("ends", [[1, 3], [0, 0], [2, 2]])
-def test_rows_past_the_last_prefix_sum_are_padding(
-    attention: Op, ends: list[int], dtype: torch.dtype
-) -> None:
-    arguments = call(replace(SIZES, dtype=dtype), actual_seq_lengths_query=torch.tensor(ends))
-    for name in ("query", "query_rope", "sparse_indices"):
-        arguments[name] = arguments[name].flatten(0, 1)
-    # Both sequences have these positions. Nobody reads what padding lists.
-    arguments["sparse_indices"].clamp_(max=80)[ends[-1] :] = 2**31 - 1
-    out, lse = check(attention, arguments)
-    assert int(out[ends[-1] :].count_nonzero()) == 0
-    assert bool((lse[ends[-1] :] == -torch.inf).all())
-    for name in ("query", "query_rope", "sparse_indices"):
-        arguments[name] = arguments[name][: ends[-1]]
-    assert torch.equal(attention(**arguments)[0], out[: ends[-1]])
 
 
 ANY_SIZES = [

@@ -129,7 +129,7 @@ def query_npu_launches(library: Path) -> NpuLaunches:
 
 
 def _compared(record: NpuKernelRecord, known: NpuLaunches, plugin: Path) -> NpuKernelRecord:
-    """Add to a record what the header of its kernel says, and whom it shadows."""
+    """Add to a record what the header of its kernel says, and which libraries it shadows."""
     if record.library is None or not record.symbol.startswith("aclnn"):
         return record
     launches = [each for each in known.launches if each.symbol == record.symbol]
@@ -151,7 +151,7 @@ def _compared(record: NpuKernelRecord, known: NpuLaunches, plugin: Path) -> NpuK
 
 
 def _behind(first: Path, packages: tuple[Path, ...]) -> Iterator[Path]:
-    """Yield the libraries that are searched after `first`, which are there and are others."""
+    """Yield the other libraries that exist and are searched after `first`."""
     there = [each for each in packages if each.is_file()]
     same = [each.samefile(first) for each in there]
     if any(same):

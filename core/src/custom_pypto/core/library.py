@@ -1,7 +1,4 @@
-"""A plugin's shared library: core has it register its ops, and compare the launches of kernels.
-
-The library compares each kernel's first launch with the kernel's header.
-"""
+"""A plugin's shared library: it registers its ops, and compares first launches with headers."""
 
 from __future__ import annotations
 
@@ -21,14 +18,10 @@ _ERROR_SIZE = 16384
 _TORCH_CALL_FAILED = "API call failed at"
 
 _COMPARE_BY = "custom_pypto_npu_compare_by_v1"
-# Of kernel_report.h: symbol, library, types, arguments; text and its size.
+# As in kernel_report.h: symbol, library, types, arguments; text and its size.
 _COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
 # Never freed: a thread may be in one.
 _given: list[tuple[Callable[[object], None], object]] = []
-
-
-class LibraryError(LoadError):
-    """A library cannot be opened, or failed to register its ops."""
 
 
 class Library:
@@ -38,20 +31,18 @@ class Library:
         """Open the library at `path`; resolve its symbols now, and hide them from other libraries.
 
         Raises:
-            LibraryError: the loader refused it, or it does not export core's interface.
+            LoadError: the loader refused it, or it does not export core's interface.
         """
         self.path = path
         try:
             library = ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_LOCAL)
         except OSError as error:
-            raise LibraryError(
-                f"the library cannot be opened: {error}{_hint(str(error))}"
-            ) from None
+            raise LoadError(f"the library cannot be opened: {error}{_hint(str(error))}") from None
         try:
             self._register = library[REGISTER]
             self._unregister = library[UNREGISTER]
         except AttributeError as error:
-            raise LibraryError(
+            raise LoadError(
                 f"the library {path} does not export core's interface ({error}); register its ops"
                 " with CUSTOM_PYPTO_PLUGIN of custom_pypto/plugin.h"
             ) from None
@@ -65,13 +56,13 @@ class Library:
         """Register the library's ops with the dispatcher; all, or on an error none.
 
         Raises:
-            LibraryError: the library's or torch's reason.
+            LoadError: the library's or torch's reason.
         """
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         if self._register(error, _ERROR_SIZE) == 0:
             return
         text = error.value.decode("utf-8", "replace").strip()
-        raise LibraryError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
+        raise LoadError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
 
     def unregister(self) -> None:
         """Drop everything that `register` registered; harmless when there is nothing."""

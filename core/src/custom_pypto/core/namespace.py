@@ -26,9 +26,6 @@ class Ops(Protocol):
     def refuses(self, op: str) -> bool:
         """Return whether what is registered for `op` must not be called."""
 
-    def complete(self) -> None:
-        """Do what could not be done while plugins loaded."""
-
 
 class _Namespace(torch._ops._OpNamespace):
     """torch's namespace, with explanations for absent ops."""
@@ -59,7 +56,6 @@ class _Namespace(torch._ops._OpNamespace):
             else:
                 op.__doc__ = text
                 setattr(self, name, op)
-        self._custom_pypto.complete()
         return op
 
     def __dir__(self) -> list[str]:

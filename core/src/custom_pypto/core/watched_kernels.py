@@ -55,7 +55,7 @@ def _describe(value: Any) -> str:
 
 
 class WatchedKernels:
-    """Covers kernels with such that show their calls to the log, the record or both."""
+    """Covers kernels with kernels that show each call to the log, the record or both."""
 
     def __init__(self, settings: Environment) -> None:
         self._watchers: list[CallLog | CallRecord] = []

@@ -105,7 +105,7 @@ def expect_loaded(found: Mapping[str, Any]) -> None:
 
 
 def entry_points(group: str) -> dict[str, list[tuple[str, str]]]:
-    """Return entry points by name: of each its distributions and modules, sorted, each once."""
+    """Return entry points by name: each has its distributions and modules, sorted, each once."""
     found: dict[str, set[tuple[str, str]]] = {}
     for distribution in distributions.installed():
         for name, module in distributions.entry_points(distribution, group):
@@ -160,7 +160,7 @@ class _Stub:
 
 
 def load(found: Found, *, is_wanted: bool) -> Command:
-    """Return a command; one that cannot run, or another's that is not wanted, only says so."""
+    """Return a command. A stub stands for one that cannot run, or that nobody has asked for."""
     if not found.module:
         return _Stub(found.problem)
     if not is_wanted and found.wheel and found.wheel not in (BUILD, TESTING):

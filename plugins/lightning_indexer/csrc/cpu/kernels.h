@@ -2,8 +2,8 @@
 // and int8_kernels() for int8 queries and keys.
 #pragma once
 
-#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/cpu/kernel_table.h>
+#include <custom_pypto_blocks/cpu/element.h>
 #include <stdint.h>
 
 namespace custom_pypto_lightning_indexer {

@@ -1,8 +1,8 @@
 // The kernels of the ops, compiled for each instruction set, and those of this process: kernels().
 #pragma once
 
-#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/cpu/kernel_table.h>
+#include <custom_pypto_blocks/cpu/element.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 
@@ -42,7 +42,7 @@ constexpr int64_t attend_ranges(int64_t count) {
 
 // Attention in steps, for one dtype: scratch is prepared for a task, each range gives a partial
 // result, partial results are merged in the order of the ranges, and the result is written. Scratch
-// and partial results are aligned as Scratch of custom_pypto/scratch.h is.
+// and partial results are aligned as Scratch of custom_pypto_blocks/scratch.h is.
 struct AttendKernels {
   void (*start)(const AttendTask& task, char* scratch);
   void (*run_range)(const AttendTask& task, int64_t range, char* partial, char* scratch);

@@ -5,7 +5,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/divide.h>
+#include <custom_pypto_blocks/divide.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>

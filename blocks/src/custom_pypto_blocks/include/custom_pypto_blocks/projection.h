@@ -2,11 +2,11 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/divide.h>
 #include <custom_pypto/message.h>
 #include <custom_pypto/parallel.h>
-#include <custom_pypto/scratch.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
+#include <custom_pypto_blocks/divide.h>
+#include <custom_pypto_blocks/scratch.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <algorithm>

@@ -30,7 +30,7 @@ struct MatmulTask {
 // The kernel for one dtype of `a` and `b`. matmul.h defines those of an instruction set.
 struct MatmulKernel {
   // Computes the panels [first, last) of `panel` columns each. Panels are independent. Scratch is
-  // aligned as Scratch of custom_pypto/scratch.h is.
+  // aligned as Scratch of custom_pypto_blocks/scratch.h is.
   void (*run)(const MatmulTask& task, int64_t first, int64_t last, char* scratch);
   int64_t panel;
   int64_t scratch;    // bytes

@@ -1,7 +1,7 @@
 // The micro-kernel's operand for each element type, and how rows and columns become its steps.
 #pragma once
 
-#include <custom_pypto/divide.h>
+#include <custom_pypto_blocks/divide.h>
 
 #include "int8_tile.h"
 #include "tile.h"

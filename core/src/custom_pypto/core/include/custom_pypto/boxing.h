@@ -3,8 +3,8 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/argument_memory.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/torch_error.h>
 #include <custom_pypto/value.h>
 
 #include <array>

@@ -3,7 +3,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/boxing.h>
-#include <custom_pypto/torch_error.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/value.h>
 
 #include <algorithm>

@@ -1,9 +1,7 @@
-// dtype_of: the dtype of a C++ type. visit_dtype: the C++ type of a dtype, at run time. element_of:
-// the Element of a dtype. visit_element: the C++ type of an Element.
+// dtype_of: the dtype of a C++ type. visit_dtype: the C++ type of a dtype, at run time.
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/cpu/element.h>
 #include <custom_pypto/message.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/ScalarType.h>
@@ -96,22 +94,6 @@ decltype(auto) visit_dtype(TypeTag<void(All...)> all, const char* op, const char
 template <typename... Types, typename F>
 decltype(auto) visit_dtype(const char* op, const char* argument, ScalarType dtype, F&& f) {
   return detail::visit_dtype<Types...>(TypeTag<void(Types...)>{}, op, argument, dtype, f);
-}
-
-// The Element of a dtype that has one.
-inline Element element_of(ScalarType dtype) {
-  if (dtype == ScalarType::BFloat16) return Element::bf16;
-  if (dtype == ScalarType::Half) return Element::fp16;
-  if (dtype == ScalarType::Float8_e4m3fn) return Element::e4m3;
-  return dtype == ScalarType::Char ? Element::int8 : Element::fp32;
-}
-
-// Calls f with a value of the C++ type of `element`, which is fp32, fp16 or bf16.
-template <class F>
-void visit_element(Element element, const F& f) {
-  if (element == Element::fp32) return f(float{});
-  if (element == Element::fp16) return f(Half{});
-  return f(BFloat16{});
 }
 
 CUSTOM_PYPTO_NAMESPACE_END

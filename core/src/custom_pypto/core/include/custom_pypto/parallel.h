@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/torch_error.h>
+#include <custom_pypto/c_interface.h>
 
 #include <algorithm>
 #include <atomic>

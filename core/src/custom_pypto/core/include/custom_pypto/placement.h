@@ -3,7 +3,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/torch_error.h>
+#include <custom_pypto/c_interface.h>
 #include <torch/csrc/stable/tensor.h>
 #include <torch/headeronly/core/ScalarType.h>
 

@@ -7,8 +7,7 @@
 
 #include <custom_pypto/abi.h>
 #include <custom_pypto/boxing.h>
-#include <custom_pypto/loaded_library.h>
-#include <custom_pypto/torch_error.h>
+#include <custom_pypto/c_interface.h>
 #include <torch/csrc/stable/c/shim.h>
 #include <torch/csrc/stable/library.h>
 #include <torch/csrc/stable/ops.h>

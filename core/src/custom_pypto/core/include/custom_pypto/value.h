@@ -10,8 +10,8 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/message.h>
-#include <custom_pypto/torch_error.h>
 #include <torch/csrc/stable/stableivalue_conversions.h>
 #include <torch/csrc/stable/tensor.h>
 

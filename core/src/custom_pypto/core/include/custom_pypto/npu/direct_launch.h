@@ -16,7 +16,6 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/npu/argument.h>
-#include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/task.h>

@@ -4,15 +4,14 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
 #include <custom_pypto/npu/kernel_search.h>
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto/npu/switch.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/npu/typed_scalar.h>
 #include <custom_pypto/placement.h>
-#include <custom_pypto/torch_error.h>
 
 #include <algorithm>
 #include <cstddef>

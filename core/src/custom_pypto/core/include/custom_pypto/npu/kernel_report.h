@@ -7,7 +7,7 @@
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/kernel_choice.h>
 #include <custom_pypto/npu/kernel_search.h>
-#include <custom_pypto/npu/switch.h>
+#include <custom_pypto/npu/torch_npu.h>
 
 #include <algorithm>
 #include <array>

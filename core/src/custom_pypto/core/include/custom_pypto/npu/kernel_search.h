@@ -2,7 +2,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/loaded_library.h>
+#include <custom_pypto/c_interface.h>
 #include <dirent.h>
 #include <dlfcn.h>
 #include <sys/stat.h>

@@ -17,12 +17,11 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/npu/argument.h>
 #include <custom_pypto/npu/cann.h>
-#include <custom_pypto/npu/determinism.h>
-#include <custom_pypto/npu/device.h>
 #include <custom_pypto/npu/executor_cache.h>
 #include <custom_pypto/npu/kernel_report.h>
 #include <custom_pypto/npu/task.h>
@@ -44,6 +43,40 @@
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
 namespace detail {
+
+// torch.are_deterministic_algorithms_enabled(); false when this torch keeps it elsewhere.
+inline bool wants_deterministic_algorithms() {
+  struct Context {
+    void* (*global)();
+    bool (*is_deterministic)(const void* context);
+  };
+  static const Context context = [] {
+    Context found{};
+    custom_pypto::detail::find_in_torch("_ZN2at13globalContextEv", found.global);
+    custom_pypto::detail::find_in_torch("_ZNK2at7Context23deterministicAlgorithmsEv",
+                                        found.is_deterministic);
+    return found;
+  }();
+  return context.global != nullptr && context.is_deterministic != nullptr &&
+         context.is_deterministic(context.global());
+}
+
+// The level of determinism that kernels need: 0 for none, else torch_npu's.
+inline int64_t deterministic_level() {
+  if (!wants_deterministic_algorithms()) return 0;
+  const uint32_t level = torch_npu().deterministic_level();
+  return level == 0 ? 1 : level;
+}
+
+// Sets CANN's level, as torch_npu does before each of its own ops: phase 1 chooses by the level in
+// the context of the calling thread, which belongs to one device.
+inline void apply_deterministic_level(int64_t level) {
+  constexpr int kDeterministic = 0;  // ACL_OPT_DETERMINISTIC
+  int64_t current = -1;
+  const auto option = cann().context_option;
+  const bool is_off = option != nullptr && option(kDeterministic, &current) == 0 && current == 0;
+  if (level != 0 || !is_off) torch_npu().apply_deterministic_level(level, level != 0, true);
+}
 
 enum class Phase { prepare, run };
 
@@ -73,10 +106,17 @@ using Executor = std::unique_ptr<void, DestroyExecutor>;
 
 // One launch, with everything that must live until it has run.
 template <typename Arguments>
-class Launch : public Task {
+class Launch final : public Task {
  public:
   Launch(const Kernel& kernel, AclStream stream, int64_t deterministic_level)
       : kernel_(kernel), stream_(stream), deterministic_level_(deterministic_level) {}
+
+  CacheEntry& cache_entry() noexcept { return *cache_entry_; }
+
+  void hold(Arguments&& arguments) { arguments_.emplace(std::move(arguments)); }
+
+  // Leaves phase 1 to run(), with torch_npu's workspace. The arguments must be held.
+  void defer() noexcept { is_deferred_ = true; }
 
   // Whether CANN's cache has the result of phase 1. If not, run phase 1 in this thread before
   // `cache` ends.
@@ -85,8 +125,6 @@ class Launch : public Task {
     executor_.reset(cache.find(&workspace_size_));
     return executor_ != nullptr;
   }
-
-  void hold(Arguments&& arguments) { arguments_.emplace(std::move(arguments)); }
 
   // Phase 1, with the arguments that are held. Throws std::runtime_error when the kernel refuses.
   void prepare() {
@@ -101,22 +139,34 @@ class Launch : public Task {
 
   // In bytes.
   uint64_t workspace_size() const noexcept { return workspace_size_; }
-  AclExecutor executor() const noexcept { return executor_.get(); }
   void give_workspace(void* workspace) noexcept { workspace_ = workspace; }
 
+ private:
   std::string run() override {
     torch_npu().use_limits(stream_);
-    using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
-    return finish(reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
-                                                          executor_.get(), stream_));
+    if (!is_deferred_) {
+      using Function = AclStatus (*)(void*, uint64_t, AclExecutor, AclStream);
+      return finish(reinterpret_cast<Function>(kernel_.run)(workspace_, workspace_size_,
+                                                            executor_.get(), stream_));
+    }
+    {
+      CacheUse cache(*cache_entry_);
+      if (!find(cache)) prepare();
+    }
+    try {
+      return finish(
+          torch_npu().run_with_workspace(kernel_.run, stream_, workspace_size_, executor_.get()));
+    } catch (const std::exception& error) {
+      return no_workspace_text(kernel_, workspace_size_, custom_pypto::detail::reason_of(error));
+    }
   }
 
   void release() noexcept override {
     executor_.reset();
     arguments_.reset();
+    cache_entry_.reset();
   }
 
- protected:
   std::string finish(AclStatus code) {
     // Phase 2 has consumed it, whatever status that returned.
     static_cast<void>(executor_.release());
@@ -125,10 +175,6 @@ class Launch : public Task {
     return failure;
   }
 
-  const Kernel& kernel_;
-  const AclStream stream_;
-
- private:
   template <typename... Made>
   AclStatus call_phase_1(const Made&... arguments) {
     using Function = AclStatus (*)(typename Made::C..., uint64_t*, AclExecutor*);
@@ -139,43 +185,15 @@ class Launch : public Task {
     return code;
   }
 
+  const Kernel& kernel_;
+  const AclStream stream_;
   const int64_t deterministic_level_;
+  bool is_deferred_ = false;
+  std::optional<CacheEntry> cache_entry_{std::in_place};
   std::optional<Arguments> arguments_;
   Executor executor_;  // which may refer to the arguments
   uint64_t workspace_size_ = 0;
   void* workspace_ = nullptr;
-};
-
-// A launch whose phase 1 runs in the queue's thread too.
-template <typename Arguments>
-class QueuedLaunch final : public Launch<Arguments> {
- public:
-  using Launch<Arguments>::Launch;
-
-  CacheEntry& cache_entry() noexcept { return *cache_entry_; }
-
-  std::string run() override {
-    torch_npu().use_limits(this->stream_);
-    {
-      CacheUse cache(*cache_entry_);
-      if (!this->find(cache)) this->prepare();
-    }
-    try {
-      return this->finish(torch_npu().run_with_workspace(this->kernel_.run, this->stream_,
-                                                         this->workspace_size(), this->executor()));
-    } catch (const std::exception& error) {
-      return no_workspace_text(this->kernel_, this->workspace_size(),
-                               custom_pypto::detail::reason_of(error));
-    }
-  }
-
-  void release() noexcept override {
-    Launch<Arguments>::release();
-    cache_entry_.reset();
-  }
-
- private:
-  std::optional<CacheEntry> cache_entry_{std::in_place};
 };
 
 inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
@@ -215,17 +233,15 @@ void launch(const Kernel& kernel, const char* names, std::index_sequence<I...>,
   const auto made = [&] {
     return Arguments{ArgumentOf<Args>(ArgumentPlace{title, I + 1}, args)...};
   };
+  const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
+  task->cache_entry().fill(kernel, stream, level, args...);
   if (is_for_queue()) {
-    const auto task = std::make_shared<QueuedLaunch<Arguments>>(kernel, stream, level);
-    task->cache_entry().fill(kernel, stream, level, args...);
     task->hold(made());
+    task->defer();
     return enqueue(kernel.symbol, task);
   }
-  const auto task = std::make_shared<Launch<Arguments>>(kernel, stream, level);
   {
-    CacheEntry entry;
-    entry.fill(kernel, stream, level, args...);
-    CacheUse cache(entry);
+    CacheUse cache(task->cache_entry());
     if (!task->find(cache)) {
       task->hold(made());
       task->prepare();

@@ -3,9 +3,9 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
+#include <custom_pypto/c_interface.h>
 #include <custom_pypto/npu/torch_npu.h>
 #include <custom_pypto/placement.h>
-#include <custom_pypto/torch_error.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>

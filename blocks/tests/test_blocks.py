@@ -1,4 +1,4 @@
-"""Caches of pages in C++: rows and heads, slots of padding."""
+"""Caches of pages in C++: rows and heads, slots of padding; versions of CANN."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = torch.arange(1.0, 13.0).view(3, 2, 2)
 
 @pytest.fixture(scope="module", autouse=True)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    yield from registered(tmp_path_factory, "paged", Path(__file__).parent / "cpp")
+    yield from registered(tmp_path_factory, "blocks", Path(__file__).parent / "cpp")
 
 
 def strided_heads() -> torch.Tensor:
@@ -67,3 +67,25 @@ def test_rows_that_are_not_contiguous_are_refused(
     start = "headers_paged_write: argument 'cache' must have contiguous "
     with pytest.raises(RuntimeError, match=re.escape(start + text)):
         ops.headers_paged_write(ROWS, cache, torch.tensor([0, 1, 2]), heads)
+
+
+VERSIONS = (
+    *("8.1.RC1.alpha001", "8.1.RC1.beta1", "8.1.RC1", "8.3.RC1", "8.3.RC2", "8.5.0.alpha001"),
+    *("8.5.0-alpha.2", "8.5.0.alpha003", "8.5.0.alpha010", "8.5.0.beta1", "8.5.0-rc.1", "8.5.0"),
+    *("8.5.1.alpha001", "8.5.1", "8.10.0", "9.0.0-alpha", "9.0.0"),
+)
+NO_VERSIONS = (
+    *("", "8", "8.5", "8.5.", "8..0", "8.5.T10", "8.5.0.T10", "8.5.0.alpha1.beta2.rc3", "latest"),
+    *("8.5.0.alpha1x", "99999999999999999999.1.0"),
+)
+
+
+def test_versions_of_cann_are_ordered_as_they_were_released() -> None:
+    order = ops.headers_version_order
+    for i, left in enumerate(VERSIONS):
+        for j, right in enumerate(VERSIONS):
+            assert order(left, right) == ("<" if i < j else ">" if i > j else "="), (left, right)
+    assert order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
+    for text in NO_VERSIONS:
+        assert order(text, "8.5.0") == "?", text
+    assert order("", "") == "?"

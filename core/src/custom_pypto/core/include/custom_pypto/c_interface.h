@@ -1,12 +1,15 @@
-// Errors of calls through libtorch's C interface.
+// Functions of C interfaces: ownership of what they make, errors of libtorch's, and functions found
+// in libraries that this process has loaded: of torch_npu and CANN, which plugins are not linked
+// to, and of libtorch, what torch 2.10 or its C interface does not have.
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/loaded_library.h>
+#include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_torch/c/shim.h>
 #include <torch/csrc/stable/c/shim.h>
 
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -16,6 +19,36 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace detail {
+
+// For std::unique_ptr: frees by calling a C function.
+template <auto function>
+struct Deleter {
+  template <typename T>
+  void operator()(T* owned) const noexcept {
+    function(owned);
+  }
+};
+
+// The path of the library that contains `address`; "" when it is not known.
+inline std::string library_path(const void* address) {
+  Dl_info info{};
+  const bool found = dladdr(address, &info) != 0 && info.dli_fname != nullptr;
+  return found ? info.dli_fname : "";
+}
+
+// Sets `function` to null when the library is not loaded, or has no such function.
+template <typename Function>
+void find_loaded(const char* library, const char* name, Function& function) noexcept {
+  const std::unique_ptr<void, Deleter<dlclose>> handle(dlopen(library, RTLD_LAZY | RTLD_NOLOAD));
+  function = handle == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle.get(), name));
+}
+
+// By path, because libtorch is not in the global scope.
+template <typename Function>
+void find_in_torch(const char* name, Function& function) {
+  const auto* address = reinterpret_cast<const void*>(&torch_call_dispatcher);
+  find_loaded(library_path(address).c_str(), name, function);
+}
 
 // The message of the last error of libtorch's C interface in this thread; for torch before 2.13,
 // which only prints it, a hint where to find it.

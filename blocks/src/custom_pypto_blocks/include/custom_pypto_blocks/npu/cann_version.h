@@ -3,7 +3,7 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto/loaded_library.h>
+#include <custom_pypto/c_interface.h>
 #include <strings.h>
 
 #include <array>
