@@ -12,9 +12,6 @@ import custom_pypto.core as core, torch
 def look(_=None):
     result = torch.ops.custom_pypto.first(torch.ones(1)).item()
     return [[[p.name, p.status] for p in core.plugins()], [op.name for op in core.ops()], result]
-class Data(torch.utils.data.Dataset):
-    def __len__(self): return 2
-    def __getitem__(self, index): return torch.ops.custom_pypto.first(torch.ones(1))
 """
 PARENTS = {
     "that has imported core": "import work; work.look()",
@@ -35,17 +32,3 @@ def test_process_of_multiprocessing_has_the_plugins(site: Site, method: str, par
     site.install("first", FAKES)
     (site.folder / "work.py").write_text(WORK, encoding="utf-8")
     assert site.run(parent, START.format(method)) == [LOOKED]
-
-
-@pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_workers_of_a_data_loader_call_ops(site: Site, method: str) -> None:
-    site.install("first", FAKES)
-    (site.folder / "work.py").write_text(WORK, encoding="utf-8")
-    code = f"""
-        import torch, work
-        loader = torch.utils.data.DataLoader(
-            work.Data(), num_workers=2, multiprocessing_context={method!r}
-        )
-        give([[batch.tolist() for batch in loader], work.look()])
-    """
-    assert site.run(code) == [[[[1]], [[1]]], LOOKED]

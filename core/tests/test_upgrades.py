@@ -78,7 +78,6 @@ def place(tmp_path: Path, server: ForkServer) -> Place:
     return Place(environment, tmp_path / "wheels", server)
 
 
-LOADED_1 = [["1.0", "loaded", ""]]
 LOADED_2 = [["2.0", "loaded", ""]]
 
 
@@ -86,19 +85,6 @@ def advised(reason: str) -> str:
     """The command of pip's in a reason."""
     (command,) = re.findall(r"pip install [^;'`]+", reason)
     return str(command)
-
-
-def test_upgrade_downgrade_and_uninstall(place: Place) -> None:
-    place.wheel("1.0")
-    place.pip("pip install custom-pypto-first")
-    assert place.states() == LOADED_1
-    place.wheel("2.0")
-    place.pip("pip install --upgrade custom-pypto-first")
-    assert place.states() == LOADED_2
-    place.pip("pip install custom-pypto-first==1.0")
-    assert place.states() == LOADED_1
-    place.pip("pip uninstall custom-pypto-first")
-    assert not list(place.site.glob("custom_pypto_first*"))
 
 
 def _overwrite_manifest(plugin: Installed) -> None:

@@ -40,8 +40,9 @@ def this_host(core: str | None = None, torch: str | None = None) -> Host:
     """
     return Host(
         platform=platforms.host_platform_tag(),
-        core_version=installed_version(CORE) if core is None else core,
-        torch=major_minor(installed_version("torch") if torch is None else torch),
+        # What is unknown forbids nothing.
+        core_version=distributions.version(CORE) or "" if core is None else core,
+        torch=major_minor(distributions.version("torch") or "" if torch is None else torch),
         trusted_owners=frozenset({0, os.geteuid(), Path(__file__).stat().st_uid}),
     )
 
@@ -50,9 +51,3 @@ def major_minor(version: str) -> tuple[int, int] | None:
     """Return the first two numbers of `version`, or None."""
     match = re.match(r"(\d+)\.(\d+)", version)
     return None if match is None else (int(match[1]), int(match[2]))
-
-
-def installed_version(distribution: str) -> str:
-    """Return the version of an installed distribution; empty when it is not known."""
-    # What is unknown forbids nothing.
-    return distributions.version(distribution) or ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from custom_pypto_contract.abi import TORCH_NPU
-from custom_pypto_discovery.host import installed_version
+from custom_pypto_discovery import distributions
 
 
 def is_registered(op_type: str) -> bool:
@@ -57,7 +57,7 @@ def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
 
         look_up = _torchair.get_registered_ir_def
     except (ImportError, AttributeError) as error:
-        version = installed_version("torch_npu") or "(of unknown version)"
+        version = distributions.version("torch_npu") or "(of unknown version)"
         raise RuntimeError(
             f"whether the graph engine has the operator {op_type} is unknown: the installed"
             f" torch_npu {version} keeps torchair's get_registered_ir_def elsewhere ({error});"

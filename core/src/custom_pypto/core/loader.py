@@ -6,7 +6,7 @@ import importlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 from custom_pypto_contract import collector
@@ -249,7 +249,7 @@ def start() -> Loader:
     global _loader
     if _loader is None:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
-        _loader = cast("Loader | None", namespace.installed())
+        _loader = namespace.installed()
     if _loader is None:
         with collector.paused():
             _loader = Loader(environment.read())
