@@ -123,6 +123,7 @@ def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, 
     expected |= {
         "test_exports_with_dynamic_sizes[twice-small]",
         "test_compiles_with_inductor[twice-small]",
+        "test_writes_slices_with_inductor[twice-small]",
         "test_works_on_streams_and_in_graphs_of_an_npu[no-npu]",
         "test_gradients[no-differentiable-op]",
         "test_second_gradients[no-differentiable-op]",

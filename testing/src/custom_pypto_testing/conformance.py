@@ -22,10 +22,20 @@ def _resized(cases: list[Case]) -> list[Case]:
     return [case for case in one_of_each_graph(cases) if case.sample.resized is not None]
 
 
+def _one_of_each_write(cases: list[Case]) -> list[Case]:
+    """Return one resized case for each set of written tensors and their numbers of dimensions."""
+    chosen: dict[object, Case] = {}
+    for case in _resized(cases):
+        written = tuple((name, tensor.dim()) for name, tensor in case.mutable.items())
+        chosen.setdefault(written, case)
+    return list(chosen.values())
+
+
 _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
     "case": lambda cases: cases,
     "graph_case": one_of_each_graph,
     "resized_case": _resized,
+    "written_case": _one_of_each_write,
     "gradient_case": lambda cases: [
         case for case in cases if case.op.is_differentiable and case.is_float64
     ],
@@ -34,6 +44,7 @@ _SELECTED: dict[str, Callable[[list[Case]], list[Case]]] = {
 
 _NOTHING = {
     "resized_case": ("no-tensors", "dynamic sizes: the op takes no tensors"),
+    "written_case": ("no-tensors", "slices: the op takes no tensors"),
     "gradient_case": ("no-float64", "gradients: they are checked in float64, on the CPU"),
 }
 """Why an op with the samples that it needs has no case, as an id and for the end of the report."""
@@ -91,6 +102,7 @@ class Conformance:
     case = _parameter("An op with one of its samples.")
     graph_case = _parameter("An op with one of the samples of which torch makes the same graph.")
     resized_case = _parameter("The same, at two sizes; None if the op takes no tensors.")
+    written_case = _parameter("The same, one for each set of written tensors.")
     gradient_case = _parameter("A differentiable op with a float64 sample; None if there is none.")
     npu_case = _parameter("An op with one of a few samples; None on the CPU.")
 
@@ -181,6 +193,11 @@ class Conformance:
         """A program exported with `torch.export` from one size runs the other."""
         if resized_case is not None:
             checks.check_exported(resized_case)
+
+    def test_writes_slices_with_inductor(self, written_case: Case | None) -> None:
+        """Slices of larger tensors, whose offsets are symbols, as written arguments."""
+        if written_case is not None:
+            checks.check_written_slices(written_case)
 
     def test_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradcheck`."""

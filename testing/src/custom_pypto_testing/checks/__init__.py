@@ -34,3 +34,4 @@ from .threads import check_large_calls as check_large_calls
 from .threads import check_threads as check_threads
 from .values import check_mutated as check_mutated
 from .values import check_values as check_values
+from .written_slices import check_written_slices as check_written_slices
