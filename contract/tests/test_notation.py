@@ -31,32 +31,6 @@ def test_data_of_contracts() -> None:
     assert file.constants["HEADS"] == [1, 2, 4]
 
 
-@pytest.mark.parametrize(
-    ("constants", "reason"),
-    [
-        ("limit = 3", "[constants]: 'limit': write the name in upper case"),
-        ("LIMIT = []", "[constants]: LIMIT: a list has values of one type, got []"),
-        ("LIMIT = [1, 'a']", "[constants]: LIMIT: a list has values of one type"),
-        ("LIMIT = { a = 1 }", "[constants.LIMIT] must be true, false, a number or a text"),
-        (
-            "LIMIT = 9223372036854775808",
-            "[constants]: LIMIT: 9223372036854775808 does not fit into 64",
-        ),
-        ("LIMIT = [1.0, 1e400]", "[constants]: LIMIT: inf does not fit into 64 bits"),
-        ("LIMIT = nan", "[constants]: LIMIT: nan does not fit into 64 bits"),
-        ("M = '{k}'", "[op]: message: M has braces"),
-        ("K = 3\nM = 3", "[op]: schema: 'K' is a constant, and no argument's name"),
-    ],
-)
-def test_constant_that_cannot_be_one_is_refused(constants: str, reason: str) -> None:
-    with pytest.raises(ContractError) as caught:
-        read(
-            f"[constants]\n{constants}\n[op]\nschema = 'op(int K, int k) -> ()'\n"
-            "rules = [{ argument = 'k', check = 'k > 1', message = 'is {M}' }]"
-        )
-    assert reason in str(caught.value)
-
-
 OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
 PLAIN = OP.format("")
 
