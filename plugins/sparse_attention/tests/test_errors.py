@@ -21,6 +21,7 @@ OPS: dict[str, Callable[[samples.Sizes], samples.Arguments]] = {
     ATTENTION: samples.attention_arguments,
 }
 SIZES = {ATTENTION: replace(samples.SMALL, tokens=2)}
+CACHES = ("kv_cache", "kr_cache", "index_k_cache")
 
 
 def arguments_of(op: str) -> samples.Arguments:
@@ -70,6 +71,22 @@ SIZE_ERRORS = [
 @pytest.mark.parametrize(("arguments", "name", "text"), SIZE_ERRORS)
 def test_sizes_that_agree_but_cannot_be(arguments: samples.Arguments, name: str, text: str) -> None:
     assert_refused(FUSED, arguments, name, text)
+
+
+def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:
+    arguments = arguments_of(FUSED)
+    size, heads = arguments["in_gamma_k"].numel(), 1 << 40
+    # Weights without rows have no memory.
+    arguments["x"] = arguments["x"][..., :0].contiguous()
+    for name in ("w_dq", "w_dkv_kr", "w_idx_k", "w_uq_qr"):
+        arguments[name] = arguments[name][:0]
+    arguments["w_dq"], arguments["gamma_cq"] = arguments["w_dq"][:, :0], arguments["gamma_cq"][:0]
+    arguments["w_idx_qb"] = arguments["w_idx_qb"].new_empty(0, heads * size)
+    arguments["w_idx_proj"] = arguments["w_idx_proj"].new_empty(0, heads)
+    before = {name: arguments[name].clone() for name in CACHES}
+    with pytest.raises(RuntimeError, match=f"^{FUSED}: cannot allocate the output 'query_index'"):
+        getattr(torch.ops.custom_pypto, FUSED)(**arguments)
+    assert all(torch.equal(arguments[name], value) for name, value in before.items())
 
 
 @pytest.mark.parametrize("ends", [[3, 2], [3, 5]])
