@@ -1,18 +1,18 @@
 """Whether the positions that a kernel chose are the highest-scoring ones, up to fp32 rounding.
 
-The scores are the reference's; tests/test_published.py holds the op against the definition itself.
+The scores are computed here again, head by head and independently of the reference, so that a
+mistake of the reference shows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
 from custom_pypto_plugin import SampleInput
-
-from . import reference
 
 RELATIVE = 1e-5
 """Scores nearer than this, relative to the larger one, may swap places."""
@@ -96,13 +96,74 @@ def _quant_rows(
 
 
 def _rows(
-    query: torch.Tensor, key: torch.Tensor, weights: torch.Tensor, **options: Any
+    query: torch.Tensor,
+    key: torch.Tensor,
+    weights: torch.Tensor,
+    *,
+    actual_seq_lengths_query: torch.Tensor | None = None,
+    actual_seq_lengths_key: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    layout_query: str = "BSND",
+    layout_key: str = "PA_BSND",
+    sparse_mode: int = 3,
+    **_: object,
 ) -> Iterator[_Row]:
-    """Every row of npu_lightning_indexer_pto that sees a key."""
-    scores = reference.score_rows(query, key, weights, **options)
-    magnitudes = reference.score_rows(query.abs(), key.abs(), weights.abs(), **options)
-    for (at, of_row), (_, positive) in zip(scores, magnitudes, strict=True):
-        yield _Row(at, of_row, positive)
+    tokens = _tokens(query, layout_query, actual_seq_lengths_query)
+    lengths = _keys(key, layout_key, actual_seq_lengths_key, block_table)
+    for rows, places in zip(tokens, lengths, strict=True):
+        if not places:
+            continue
+        where = torch.tensor(places, device="cpu").unbind(-1)
+        keys = key[where].double()
+        for index, at in enumerate(rows):
+            later = len(rows) - 1 - index
+            seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
+            if seen:
+                yield from _rows_of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+
+
+def _tokens(
+    tensor: torch.Tensor, layout: str, lengths: torch.Tensor | None
+) -> list[list[tuple[int, ...]]]:
+    """Where in `query`, or in keys without pages, each sequence's tokens are."""
+    if layout == "TND":
+        assert lengths is not None
+        return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
+    batch, most = tensor.shape[:2]
+    counts = [most] * batch if lengths is None else lengths.tolist()
+    return [[(b, s) for s in range(most) if s < count] for b, count in enumerate(counts)]
+
+
+def _keys(
+    key: torch.Tensor, layout: str, lengths: torch.Tensor | None, block_table: torch.Tensor | None
+) -> list[list[tuple[int, ...]]]:
+    """Where in `key` each sequence's tokens are, by position."""
+    if layout != "PA_BSND":
+        return _tokens(key, layout, lengths)
+    assert lengths is not None
+    assert block_table is not None
+    size = key.shape[1]
+    return [
+        [(row[position // size], position % size) for position in range(length)]
+        for row, length in zip(block_table.tolist(), lengths.tolist(), strict=True)
+    ]
+
+
+def _rows_of_heads(
+    at: tuple[int, ...], query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor
+) -> Iterator[_Row]:
+    """The rows of a token's key heads, from query [N1, D], weights [N1] and keys [eff, N2, D]."""
+    heads = keys.shape[1]
+    for head, (q, w, k) in enumerate(
+        zip(query.chunk(heads), weights.chunk(heads), keys.unbind(1), strict=True)
+    ):
+        scores = torch.zeros(len(k), dtype=torch.float64, device="cpu")
+        magnitudes = torch.zeros_like(scores)
+        for one, weight in zip(q, w, strict=True):
+            products = k * one
+            scores += weight * products.sum(-1).clamp(min=0)
+            magnitudes += weight.abs() * products.abs().sum(-1)
+        yield _Row((*at, head), scores, magnitudes)
 
 
 def _compare_row(row: _Row, actual: torch.Tensor, expected: torch.Tensor) -> None:
