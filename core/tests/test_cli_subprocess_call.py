@@ -10,6 +10,7 @@ import sys
 import pytest
 from custom_pypto_cli import subprocess_call
 from custom_pypto_contract import guarded
+from plugin_factory import link
 
 UNDONE = "ended with status 0 before it was done, as a call of exit() does"
 PRINTS = "print('about to end', flush=True)"
@@ -116,3 +117,35 @@ def test_progress_is_known_however_a_process_ends() -> None:
 
 def test_a_function_is_called_with_its_arguments():
     assert subprocess_call.call(shlex.quote, "two words").value == "'two words'"
+
+
+@pytest.mark.parametrize(
+    ("command", "end"),
+    [("list", "SIGINT"), ("list", "SIGTERM"), ("list", "SIGKILL"), ("doctor", "SIGHUP")],
+)
+def test_a_command_that_is_ended_leaves_no_plugin_that_hangs(site, tmp_path, command, end):
+    os.mkfifo(fifo := tmp_path / "fifo")
+    code = f"""
+        import os, signal
+        with open({str(fifo)!r}, "w") as started: started.write(str(os.getpid()))
+        signal.pause()
+    """
+    site.install("hangs", code)
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build")
+    given = site.run(
+        f"""
+        import os, select, signal
+        from custom_pypto_cli import main
+        ended = os.fork()
+        if ended == 0:
+            # Whoever started pytest may have had it ignore them, as nohup and shells do.
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            main([{command!r}])
+        with open({str(fifo)!r}) as started: hangs = os.pidfd_open(int(started.read()))
+        os.kill(ended, signal.{end})
+        os.waitpid(ended, 0)
+        give(bool(select.select([hangs], [], [], 60)[0]))
+        """
+    )
+    assert given is True
