@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from pathlib import Path
 
 import pytest
 from custom_pypto_discovery.environment import DISABLE
@@ -156,6 +157,17 @@ def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> Non
         quiet=True,
     )
     assert given == 3
+
+
+@pytest.mark.parametrize("log", [False, True], ids=["plain", "log"])
+def test_ops_are_objects_of_torch_s_classes(site: Site, tmp_path: Path, log: bool) -> None:
+    site.install("first", FAKES)
+    code = """
+        types = torch._ops.OpOverloadPacket, torch._ops.OpOverload
+        [type(each) is kind for each, kind in zip((ops.first, ops.first.default), types)]
+        """
+    variables = {"CUSTOM_PYPTO_LOG": str(tmp_path / "calls.log")} if log else {}
+    assert site.load(code, **variables) == [True, True]
 
 
 LOOKS_UP_ITSELF = "import torch; EARLY = torch.ops.custom_pypto.first"
