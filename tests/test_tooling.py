@@ -1,9 +1,11 @@
-"""The tools of the repository: versions, distributions, the environments of examples."""
+"""The tools of the repository: versions, distributions, environments of tox and of examples."""
 
 from __future__ import annotations
 
 import re
 import sys
+from configparser import RawConfigParser
+from itertools import product
 from pathlib import Path
 
 import distributions
@@ -39,3 +41,41 @@ def test_examples_change_no_environment_but_a_virtual_one(
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     with pytest.raises(program.ExampleError, match="only runs in a virtual environment"):
         program.build(tmp_path, program.BASE)
+
+
+TOX = RawConfigParser()
+TOX.read(ROOT / "tox.ini")
+# Benchmarks and examples, whose results are for people; other releases of torch and the newest.
+NOT_IN_ALL = re.compile(r".*bench|demo|transformers(-train)?|torches-.*|newest(-.*)?|all")
+
+
+def environments() -> set[str]:
+    """The environments that the sections of tox.ini name, without braces."""
+    names: set[str] = set()
+    for section in TOX.sections():
+        if section.startswith("testenv:"):
+            parts = [each.split(",") for each in re.split("[{}]", section.partition(":")[2])]
+            names |= {"".join(chosen) for chosen in product(*parts)}
+    return names
+
+
+def labels() -> dict[str, set[str]]:
+    """The environments of each label of tox.ini."""
+    lines = TOX["tox"]["labels"].replace("\\\n", "").strip().splitlines()
+    named = [line.split(" = ") for line in lines]
+    return {label: set(re.split(r",\s*", names)) for label, names in named}
+
+
+def test_labels_of_tox_name_every_environment_whose_result_is_a_check() -> None:
+    checks = {name for name in environments() if not NOT_IN_ALL.fullmatch(name)}
+    newest = {name for name in environments() if name.startswith("newest-")}
+    assert labels() == {"all": checks, "newest": {"wheels", *newest}}
+
+
+def test_workflows_and_contributing_run_environments_of_tox() -> None:
+    files = [ROOT / "CONTRIBUTING.md", *(ROOT / ".github/workflows").glob("*.yml")]
+    text = "".join(file.read_text() for file in files)
+    named = re.findall(r"\btox (?:run )?-e ([\w.,-]+)|\benvironment: \[(.+)\]", text)
+    run = {name for pair in named for name in re.findall(r"[\w.-]+", ",".join(pair))}
+    assert {"all", "docs", "vllm-demo", "torches-npu2.14"} <= run <= environments()
+    assert set(re.findall(r"\btox run -m ([\w.-]+)", text)) <= set(labels())
