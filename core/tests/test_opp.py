@@ -65,3 +65,17 @@ def test_npu_kernels_of_an_unknown_plugin(site: Site) -> None:
     assert site.load("refusal(core.npu_kernels, 'other', error=LookupError)") == (
         "no plugin 'other' is loaded; `custom-pypto list` shows which are"
     )
+
+
+def test_package_that_everybody_can_write_is_not_announced(site: Site) -> None:
+    installed = site.install("shipping")
+    installed.forge(opp="opp")
+    library = installed.package / "opp" / "op_api" / "lib" / "libcust_opapi.so"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    library.chmod(0o666)
+    reason, named = site.load(
+        f"(core.plugins()[0].reason, __import__('os').environ.get({opp.VARIABLE!r}))", quiet=True
+    )
+    assert reason.startswith(f"{library} can be changed by every user of this machine")
+    assert named is None
