@@ -1,9 +1,9 @@
-"""A case: one op at one size, its baseline, its work, and its targets."""
+"""A case: one op at one size, its baseline and its work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -32,16 +32,6 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Targets:
-    """At least the fraction of the peak, and how many times longer others take; None: none."""
-
-    fraction: float | None = None
-    eager: float | None = None
-    compiled: float | None = None
-    in_bf16: float | None = None
-
-
-@dataclass(frozen=True)
 class Planned:
     """A case that makes its data only when it runs."""
 
@@ -50,7 +40,6 @@ class Planned:
     make: Callable[[], Case]
     quick: bool = False
     """Whether it belongs to a quick run."""
-    targets: Targets = field(default_factory=Targets)
     threads: int | None = None
     """None: as many as torch has."""
     inference: bool = True

@@ -32,7 +32,6 @@ _COLUMNS = {
 }
 # In shorter calls the second thread takes as long to wake up as to work.
 _WORTH_TWO_THREADS = 1e-3
-_MIN_THREAD_SPEEDUP = 1.9
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -58,7 +57,6 @@ def main(arguments: list[str] | None = None) -> int:
     run.begin("ours, and how many times longer the others take", _COLUMNS)
     for planned in chosen:
         run.add(_measure(planned, isas, options))
-        _add_goals(run, planned)
         gc.collect()
     run.end()
     return 0
@@ -107,18 +105,6 @@ def _calls(case: Case, *, compiles: bool) -> dict[str, Timed]:
     if torch.get_num_threads() > 1 and warm > _WORTH_TWO_THREADS:
         calls["1 thread"] = Timed(case.ours, threads=1)
     return calls
-
-
-def _add_goals(run: Run, planned: Planned) -> None:
-    row, targets = run.rows[-1], planned.targets
-    run.add_goal(f"{row.name}, fraction of the peak", row.fraction, least=targets.fraction)
-    for name, least in (
-        ("eager", targets.eager),
-        ("compiled", targets.compiled),
-        ("bf16", targets.in_bf16),
-        ("1 thread", _MIN_THREAD_SPEEDUP),
-    ):
-        run.add_goal(f"{row.name}, {name}/ours", row.ratio(name), least=least)
 
 
 if __name__ == "__main__":

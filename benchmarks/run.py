@@ -1,4 +1,4 @@
-"""A run of a benchmark: its rows and goals, printed and written as they come; its processes."""
+"""A run of a benchmark: its rows, printed and written as they come; its processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 from unittest import mock
@@ -24,35 +24,12 @@ from custom_pypto_testing.timing.measured import (
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Goal:
-    """A measured number, and the least or the greatest that it should be."""
-
-    of: str
-    measured: float
-    least: float | None = None
-    most: float | None = None
-
-    def __str__(self) -> str:
-        """The goal as a line of a table."""
-        bound = f"<= {self.most:g}" if self.least is None else f">= {self.least:g}"
-        return f"{self.of:<90}{bound:>10}{self.measured:>10.3g}  {'yes' if self.is_met else 'NO'}"
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the number is within its bound."""
-        if self.least is not None:
-            return self.measured >= self.least
-        return self.most is None or self.measured <= self.most
-
-
 class Run:
     """What is measured goes to standard output and, after each row, into a JSON file."""
 
     def __init__(self, output: Path, **details: object) -> None:
         """Print the machine and further `details`."""
         self.rows: list[Measured] = []
-        self.goals: list[Goal] = []
         self._file = output
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._machine = describe_machine() | details
@@ -70,16 +47,8 @@ class Run:
         print(table_line(self._columns, row), flush=True)
         self._save()
 
-    def add_goal(self, of: str, measured: float | None, **bound: float | None) -> None:
-        """Add a goal, if it has a bound and was measured."""
-        if measured is not None and any(each is not None for each in bound.values()):
-            self.goals.append(Goal(of, measured, **bound))
-
     def end(self) -> None:
-        """Print the goals, and write them."""
-        if self.goals:
-            print(f"\n{'goal':<90}{'target':>10}{'measured':>10}  met", *self.goals, sep="\n")
-        self._save()
+        """Say where the rows are."""
         print(f"\nwritten: {self._file}")
 
     def _save(self) -> None:
@@ -87,7 +56,6 @@ class Run:
             "machine": self._machine,
             "unit": "seconds: lower quartile, median, upper quartile",
             "results": [asdict(row) for row in self.rows],
-            "goals": [asdict(goal) | {"met": goal.is_met} for goal in self.goals],
         }
         # The file has all or nothing of them.
         part = self._file.with_suffix(".json.part")

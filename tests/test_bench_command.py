@@ -15,6 +15,7 @@ from custom_pypto import core
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import guard
+from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, process_memory, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.peaks import Peak, Work, at_peak
@@ -79,13 +80,20 @@ def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) 
     assert compiled == [core.reference("npu_advance_step_flashattn").function]
 
 
-def test_work_that_a_contract_does_not_say_has_no_least_time(
+def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for count in ("count_flops", "count_bytes"):
         monkeypatch.setattr(sample, count, lambda op, given: None)
-    found = measure_call("sparse_attention", "npu_mla_prolog", "small", seconds=0, compiles=False)
-    assert (found.flops, found.bytes, found.at_peak) == (None, None, None)
+    op = "npu_mla_prolog"
+    found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
+    [case] = [each for each in op_of_plugin(op, "cpu").cases if each.sample.name == "small"]
+    tensors = [*case.tensors.values()]
+    x, weight = tensors[:2]
+    # More than the first of its products.
+    assert found.flops > 2 * x.numel() * weight.shape[1]
+    assert found.bytes > sum(each.nbytes for each in tensors)
+    assert found.at_peak > 0
 
 
 def test_a_reference_that_takes_long_to_compile_is_left_out(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import contract_sections
 import docs_site
 import pytest
 from fork_server import ForkServer
@@ -176,12 +175,6 @@ def _imports_of_ours(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
     return {name.partition(".")[0] for name in names if name.startswith("custom_pypto")}
-
-
-def test_readmes_of_plugins_have_the_contracts_of_ops_toml() -> None:
-    for readme in contract_sections.readmes():
-        advice = "run python .ci/contract_sections.py --fix"
-        assert contract_sections.update(readme) == readme.read_text(encoding="utf-8"), advice
 
 
 def test_terms_of_the_glossary_are_in_order() -> None:

@@ -1,4 +1,4 @@
-"""Every case: the sizes that the ops are published with, and long contexts with goals for speed."""
+"""Every case: the sizes that the ops are published with, and long contexts."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from custom_pypto.core import contract
 from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 
-from benchmarks.case import Case, Planned, Targets, work
+from benchmarks.case import Case, Planned, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.cases.paging import BLOCK, block_table, generator
@@ -21,14 +21,14 @@ OP = "npu_sparse_attention_pto"
 
 def cases() -> Iterator[Planned]:
     """Yield the cases: the published sizes."""
-    for tokens, contexts, text, quick, targets in (
-        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True, Targets(eager=1.8)),
-        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False, Targets(eager=1.8)),
-        (1, [8192] * 32, "B=32 S1=1, 8192", False, Targets()),
-        (1, [4096] * 48, "B=48 S1=1, 4096", False, Targets()),
+    for tokens, contexts, text, quick in (
+        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True),
+        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False),
+        (1, [8192] * 32, "B=32 S1=1, 8192", False),
+        (1, [4096] * 48, "B=48 S1=1, 4096", False),
     ):
         make = partial(_case, tokens, contexts)
-        yield Planned(OP, text, make, quick=quick, targets=targets)
+        yield Planned(OP, text, make, quick=quick)
 
 
 def _case(tokens: int, lengths: list[int]) -> Case:

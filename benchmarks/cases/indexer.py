@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Case, Planned, Targets, flops, meta
+from benchmarks.case import Case, Planned, flops, meta
 from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
 from benchmarks.eager import SPARSE_COUNT
 
@@ -18,34 +18,29 @@ WITH_VALUES = "npu_lightning_indexer"
 HEADS = 64
 SIZE = 128
 PUBLISHED = ragged(32, 1, 8192)
-_LONG = Targets(fraction=0.93, eager=10, compiled=3)
 
 
 def cases() -> Iterator[Planned]:
     """Yield the cases: int8, decode, prefill, other dtypes, dispatch."""
-    targets = Targets(fraction=0.85, in_bf16=1.6)
     for lengths, tokens, text in (
         (PUBLISHED, 3, "B=32 S1=3, 1..8192"),
         ([65536], 1, "B=1 S1=1, 64K"),
     ):
         make = partial(quant_case, tokens, lengths)
-        yield Planned(QUANT_OP, text, make, quick=True, targets=targets)
-    short = Targets(fraction=0.9, eager=4, compiled=2.3)
-    prefill = Targets(fraction=0.92)
-    long_prefill = Targets(fraction=0.92, eager=10, compiled=3)
-    for tokens, lengths, text, quick, targets in (
-        (3, [122] * 2, "B=2 S1=3, 122", True, Targets()),
-        (3, PUBLISHED, "B=32 S1=3, 1..8192", True, short),
-        (1, [65536], "B=1 S1=1, 64K", True, _LONG),
-        (1, [131072], "B=1 S1=1, 128K", False, _LONG),
-        (1, [65536] * 4, "B=4 S1=1, 64K", False, Targets()),
-        (1, [65536] * 8, "B=8 S1=1, 64K", False, _LONG),
-        (1, [65536] * 32, "B=32 S1=1, 64K", False, _LONG),
-        (4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False, Targets()),
-        (4096, [4096], "prefill S1=4096, 4K", False, prefill),
-        (64, [65536], "prefill S1=64, 64K", False, long_prefill),
+        yield Planned(QUANT_OP, text, make, quick=True)
+    for tokens, lengths, text, quick in (
+        (3, [122] * 2, "B=2 S1=3, 122", True),
+        (3, PUBLISHED, "B=32 S1=3, 1..8192", True),
+        (1, [65536], "B=1 S1=1, 64K", True),
+        (1, [131072], "B=1 S1=1, 128K", False),
+        (1, [65536] * 4, "B=4 S1=1, 64K", False),
+        (1, [65536] * 8, "B=8 S1=1, 64K", False),
+        (1, [65536] * 32, "B=32 S1=1, 64K", False),
+        (4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False),
+        (4096, [4096], "prefill S1=4096, 4K", False),
+        (64, [65536], "prefill S1=64, 64K", False),
     ):
-        yield Planned(OP, text, partial(case, tokens, lengths), quick=quick, targets=targets)
+        yield Planned(OP, text, partial(case, tokens, lengths), quick=quick)
     for dtype in (torch.float32, torch.float16):
         text = f"B=32 S1=3, 1..8192, {str(dtype).removeprefix('torch.')}"
         yield Planned(OP, text, partial(case, 3, PUBLISHED, dtype))

@@ -57,7 +57,6 @@ class Cell(NamedTuple):
 
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
 PREFILLS = [Cell(1, 4096), Cell(1, 16384)]
-_GOALS = {Cell(1, 16384), Cell(16, 16384)}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -160,8 +159,6 @@ def _time_steps(run: Run, options: argparse.Namespace, workers: dict[str, Worker
         for worker in running.values():
             worker.call(engine.abort)
         run.add(Measured("step", cell.name, times))
-        if cell in _GOALS:
-            run.add_goal(f"step {cell.name}, dense/ours", run.rows[-1].ratio("dense"), least=3.0)
 
 
 def _time_prompts(run: Run, options: argparse.Namespace, workers: dict[str, Worker]) -> None:

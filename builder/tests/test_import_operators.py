@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import golden
 import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.importing import dtypes as cann_dtypes
@@ -41,7 +42,7 @@ def test_ops_and_decisions_of_files(name: str) -> None:
         for each in op.decisions
     ]
     written = "\n".join([ops_toml.text(ops, sources.names.values()), *decisions, ""])
-    assert written == (FOLDER / f"{name}.golden").read_text(encoding="utf-8")
+    golden.compare(written, FOLDER / f"{name}.golden")
 
 
 def test_an_op_has_at_most_64_arguments(tmp_path: Path) -> None:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
 from cpp_library import compile_command
 from custom_pypto_build import ops_header
 from custom_pypto_build.importing import ops_toml, read_files, write_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
 from custom_pypto_build.importing.read_files import Imported, Sources
 from custom_pypto_contract import ops_file
-from test_import_operators import SOURCES
+from test_import_operators import SOURCES, of_folder
 
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
 
-FUNCTIONS = Path(__file__).with_name("imported") / "functions.yaml"
+# The operator of Ascend's samples.
+ADD_CUSTOM = Sources(of_folder("aclnn_add_custom.txt"), of_folder("add_custom.txt"))
+BOTH = replace(ADD_CUSTOM, op_plugin=SOURCES["functions"].op_plugin)
 
 
 def write(path: Path, text: str) -> Path:
@@ -25,20 +27,9 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-@pytest.fixture
-def sources(tmp_path: Path) -> Sources:
-    return Sources(
-        aclnn=(write(tmp_path / "aclnn_add_custom.h", ADD_CUSTOM_HEADER),),
-        reg_op=(write(tmp_path / "add_custom.cpp", ADD_CUSTOM),),
-        op_plugin=(FUNCTIONS,),
-    )
-
-
-def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
-    tmp_path: Path, sources: Sources
-) -> None:
+def test_what_is_written_is_a_valid_contract_whose_kernels_compile(tmp_path: Path) -> None:
     folder = tmp_path / "plugin"
-    write_files.write(read_files.read(sources), sources.names.values(), folder)
+    write_files.write(read_files.read(BOTH), BOTH.names.values(), folder)
     contract = ops_file.read(folder / "ops.toml")
     names = [op.schema.name for op in contract.ops]
     assert {"shift_", "convert.dim", "twist.out", "add_custom"} < {*names}
@@ -48,8 +39,8 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(
     assert done.stderr == ""
 
 
-def test_the_page_shows_what_is_written(sources: Sources) -> None:
-    [add_custom] = read_files.read(Sources(sources.aclnn, sources.reg_op)).ops
+def test_the_page_shows_what_is_written() -> None:
+    [add_custom] = read_files.read(ADD_CUSTOM).ops
     _, _, written = ops_toml.text([add_custom], []).partition("\n[add_custom]\n")
     assert f"```toml\n[add_custom]\n{written}```\n" in PAGE.read_text(encoding="utf-8")
 
@@ -63,11 +54,11 @@ def test_decisions_are_listed_by_file_and_line(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-def test_nothing_is_overwritten(tmp_path: Path, sources: Sources) -> None:
-    ops = read_files.read(sources)
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    ops = read_files.read(BOTH)
     path = write(tmp_path / "npu.cpp", "mine")
     with pytest.raises(ImportingError, match=r"npu.cpp exists; name another folder by --output"):
-        write_files.write(ops, sources.names.values(), tmp_path)
+        write_files.write(ops, BOTH.names.values(), tmp_path)
     assert path.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "ops.toml").exists()
 

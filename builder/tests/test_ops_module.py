@@ -6,6 +6,7 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import golden
 import pytest
 from build_project import BuildFailedError, Project, tiny_project
 from custom_pypto_build import ops_module
@@ -40,8 +41,7 @@ def execute(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_text_for_a_contract_that_says_everything() -> None:
     file = ops_file.read(CONTRACTS / "everything.toml")
-    golden = CONTRACTS / "everything_ops.txt"
-    assert ops_module.module_text("mine", file) == golden.read_text(encoding="utf-8")
+    golden.compare(ops_module.module_text("mine", file), CONTRACTS / "everything_ops.txt")
 
 
 @pytest.mark.parametrize("op", HOSTILE.ops, ids=lambda op: op.name)

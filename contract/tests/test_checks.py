@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import golden
 from custom_pypto_contract import checks, ops_file
 from custom_pypto_contract.checks import Bind, Check, Each, Step
 from custom_pypto_contract.contract import OpContract
@@ -54,4 +55,4 @@ def test_checks_of_contracts() -> None:
         "\n".join([op.schema.text, *(f"  {line}" for line in all_checks(op)), ""])
         for op in ops_file.read(CONTRACTS / "checks.toml").ops
     )
-    assert shown == (CONTRACTS / "checks.txt").read_text(encoding="utf-8")
+    golden.compare(shown, CONTRACTS / "checks.txt")

@@ -57,6 +57,13 @@ TEXTS = {
     "lists that return lists": LISTS.replace("{returns}", "Tensor[]"),
     "lists that return a tensor": LISTS.replace("{returns}", "Tensor"),
     "a file": "{line}",
+    "constants": """
+[constants]
+{line}
+[op]
+schema = "op(int K, int k) -> ()"
+rules = [{ argument = "k", check = "k > 1", message = "is {M}" }]
+""",
 }
 
 

@@ -1,4 +1,7 @@
-"""Faults of CANN that the simulator injects, and misuse of memory that it detects."""
+"""Faults of CANN that the simulator injects, and misuse of memory that it detects.
+
+tests/npu/launch/test_faults.py has every function and kind that can fail, in launches of core.
+"""
 
 from __future__ import annotations
 
@@ -19,73 +22,9 @@ def test_a_call_fails_once_and_the_next_works(run: Run, kind: str, phase: int) -
     """)
 
 
-def test_every_call_of_a_launch_can_fail(run: Run) -> None:
-    run("""
-        value, out = torch.ones(2, device="npu"), torch.empty(2, device="npu")
-        failed = 0
-        for nth in range(1, 100):
-            sim.fail("call", nth)
-            try:
-                launch_tensors("aclnnTestAdd", value, value, out)
-            except LaunchError:
-                failed += 1
-            if sim.disarm("call"):
-                break
-        assert failed == 5  # three tensors and two phases
-    """)
-
-
-@pytest.mark.parametrize("name", ["aclCreateTensor", "aclDestroyTensor", "aclnnTestAdd"])
-def test_one_function_fails_in_the_call_that_is_named_and_no_other(run: Run, name: str) -> None:
-    run(f"""
-        value, out = torch.ones(2, device="npu"), torch.empty(2, device="npu")
-        sim.fail_function("aclCreateScalar")
-        launch_tensors("aclnnTestAdd", value, value, out)
-        assert sim.disarm_function()
-        torch.npu.synchronize()  # the execution counts as a call, too
-        sim.fail_function({name!r}, 2)
-        with raises("", error=(LaunchError, AssertionError)):
-            launch_tensors("aclnnTestAdd", value, value, out)
-        assert not sim.disarm_function()
-    """)
-
-
-def test_an_allocation_fails(run: Run) -> None:
-    run("""
-        sim.fail("allocation", 1)
-        with contextlib.suppress(RuntimeError):
-            torch.empty(1 << 20, device="npu")
-        assert not sim.disarm("allocation")
-        assert torch.ones(1, device="npu").item() == 1
-    """)
-
-
-def test_an_execution_fails_at_the_synchronisation(run: Run) -> None:
-    run(
-        """
-        value = torch.ones(2, device="npu")
-        torch.npu.synchronize()
-        sim.fail("execution")
-        value.add_(1)
-        with raises("fault injected (execution"):
-            torch.npu.synchronize()
-    """,
-        TASK_QUEUE_ENABLE=0,
-    )
-
-
-def test_faults_can_be_armed_by_the_environment(run: Run) -> None:
-    run(
-        "torch.ones(2, device='npu') + 1",
-        fails="fault injected (phase1 1)",
-        TASK_QUEUE_ENABLE=0,
-        CUSTOM_PYPTO_SIM_FAIL="phase1:1",
-    )
-
-
 def test_a_setting_that_cannot_be_read_ends_the_process(run: Run) -> None:
-    message = "CUSTOM_PYPTO_SIM_FAIL must be kind:k"
-    run("torch.ones(2, device='npu')", fails=message, CUSTOM_PYPTO_SIM_FAIL="phase3:1")
+    message = "CUSTOM_PYPTO_SIM_MEMORY must be a whole number, got '1G'"
+    run("torch.ones(2, device='npu')", fails=message, CUSTOM_PYPTO_SIM_MEMORY="1G")
 
 
 def test_an_unknown_kind_is_refused(run: Run) -> None:

@@ -1,4 +1,7 @@
-"""Simulated kernels under both phases of an aclnn call: search, arguments, workspace, failures."""
+"""Simulated kernels under both phases of an aclnn call: search, misuse, failures.
+
+tests/npu/launch/test_launch.py has every kind of argument, workspaces and plans that refuse.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,6 @@ from custom_pypto_simulator_build import BuildError, build_kernels
 from script import Run, write_kernels
 
 
-def test_a_kernel_is_found_through_ascend_custom_opp_path(run: Run) -> None:
-    run("""
-        a, b = torch.randn(3, 4), torch.randn(4, 3)
-        out = torch.empty(3, 4, device="npu")
-        launch_tensors("aclnnTestAdd", a.npu(), b.npu().T, out)
-        assert out.cpu().equal(a + b.T)
-    """)
-
-
 def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> None:
     run(
         """
@@ -26,56 +20,6 @@ def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> No
         ASCEND_CUSTOM_OPP_PATH="",
         ASCEND_OPP_PATH=opp.parents[1],
     )
-
-
-def test_a_kernel_receives_what_was_marshalled(run: Run) -> None:
-    run(
-        """
-        whole = torch.zeros(4, 6, dtype=torch.int32, device="npu")
-        out = torch.zeros(300, dtype=torch.uint8, device="npu")
-        def made(name, values, ctype):
-            create = function(name, ctypes.c_void_p)
-            count = ctypes.c_uint64(len(values))
-            return ctypes.c_void_p(create((ctype * len(values))(*values), count))
-        first, second = tensor(whole), tensor(whole)
-        inputs = made("aclCreateTensorList", [first.value, second.value], ctypes.c_void_p)
-        number = ctypes.c_double(1.5)
-        scalar = ctypes.c_void_p(function("aclCreateScalar", ctypes.c_void_p)(
-            ctypes.byref(number), ctypes.c_int(11)))
-        integers = made("aclCreateIntArray", [7, -8], ctypes.c_int64)
-        flags = made("aclCreateBoolArray", [True, False], ctypes.c_bool)
-        view, result = tensor(whole[1:, ::2]), tensor(out)
-        launch("aclnnTestDescribe", view, None, inputs, scalar, integers, flags, b"text",
-               ctypes.c_int64(-9), ctypes.c_double(0.25), ctypes.c_bool(True), ctypes.c_int(27),
-               result)
-        print(bytes(out.cpu().tolist()).rstrip(b"\\0").decode())
-        destroy("Tensor", view, result)
-        destroy("TensorList", inputs)
-        destroy("Scalar", scalar)
-        destroy("IntArray", integers)
-        destroy("BoolArray", flags)
-        live = sim.live_objects()
-        assert not any(live[kind] for kind in ("tensor", "tensor list", "scalar", "int array",
-                                               "bool array", "executor")), live
-    """,
-        prints="3 3 | 6 2 | 6 | 3 | 0 | 2 | 1.5 | 7 -8 | 1 0 | text | -9 | 0.25 | 1 | BFloat16",
-    )
-
-
-def test_a_kernel_computes_in_its_workspace(run: Run) -> None:
-    run("""
-        a, out = torch.randn(5), torch.empty(5, device="npu")
-        launch_tensors("aclnnTestWorkspace", a.npu(), out)
-        assert out.cpu().equal(a + a)
-    """)
-
-
-def test_a_plan_that_throws_fails_phase_1(run: Run) -> None:
-    run("""
-        value = torch.ones(2, dtype=torch.int32, device="npu")
-        with raises("phase 1: 161002", "self must be float32"):
-            launch_tensors("aclnnTestWorkspace", value, value)
-    """)
 
 
 def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run) -> None:

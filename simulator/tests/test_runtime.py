@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from script import PRELUDE, Run, run_alone
 
 
@@ -130,23 +129,6 @@ for _ in range(20):
     assert ended.returncode == 0, ended.stderr
 
 
-def test_graph_capture_replays_with_new_inputs(run: Run) -> None:
-    run("""
-        value, cache = torch.ones(3, device="npu"), torch.zeros(3, device="npu")
-        graph = torch.npu.NPUGraph()
-        with torch.npu.graph(graph):
-            cache.add_(value)
-            result = cache * 2
-        assert cache.cpu().tolist() == [0] * 3
-        for expected in (2, 4, 6):
-            graph.replay()
-            assert result.cpu().tolist() == [expected] * 3
-        value.fill_(10)
-        graph.replay()
-        assert result.cpu().tolist() == [26] * 3
-    """)
-
-
 def test_graph_capture_refuses_a_host_synchronisation(run: Run) -> None:
     run(
         """
@@ -164,10 +146,8 @@ def test_an_op_that_is_not_emulated_fails_by_name(run: Run) -> None:
     run(script, fails="the op 'Erfinv' has no aclnn function", TASK_QUEUE_ENABLE=0)
 
 
-@pytest.mark.parametrize("queue", [0, 1, 2])
-def test_common_ops_agree_with_the_cpu(run: Run, queue: int) -> None:
-    run(
-        """
+def test_common_ops_agree_with_the_cpu(run: Run) -> None:
+    run("""
         torch.manual_seed(0)
         a, b = torch.randn(4, 6), torch.randn(4, 6)
         mask = a > 0
@@ -197,9 +177,7 @@ def test_common_ops_agree_with_the_cpu(run: Run, queue: int) -> None:
             else:
                 assert actual == expected, index
         assert "device='npu:0'" in repr(a.npu())
-    """,
-        TASK_QUEUE_ENABLE=queue,
-    )
+    """)
 
 
 def test_random_numbers_follow_the_seed(run: Run) -> None:

@@ -6,57 +6,56 @@ import pytest
 from ops import COMPOSED, DIRECT, ONE_OF_KERNELS_OF_OPS, OPS
 from worker import Start, Worker
 
+FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
+
 
 @pytest.mark.parametrize("op", OPS)
 def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
-    assert npu.run("eager.agrees_with_the_reference", op) >= 4
+    assert npu.run("samples.passes", "results", op) >= 4
 
 
 # It checks what is registered; the test above compares each kernel with the fake.
 @pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("eager.passes_opcheck", op) >= 2
+    assert graph_npu.run("samples.passes", "operator", op) >= 2
 
 
 # Scenarios whose own checks are the test, and their arguments: once, and in each of the queues.
 SCENARIOS = [
-    ("gradients_of_attention_agree_with_the_cpu",),
-    ("gradients_of_the_indexer_agree_with_the_cpu",),
-    ("fills_strided_caches", "deepseek"),
-    ("attends_to_nothing", "odd-bsnd"),
-    ("attends_to_nothing", "deepseek-bsnd"),
-    ("attends_to_nothing", "log-sum-exp"),
-    ("has_gradients_of_no_scores", "bsnd-key-heads"),
-    ("has_gradients_of_no_scores", "tnd"),
+    ("eager.gradients_of_attention_agree_with_the_cpu",),
+    ("eager.gradients_of_the_indexer_agree_with_the_cpu",),
+    ("eager.attends_to_nothing", "odd-bsnd"),
+    ("eager.attends_to_nothing", "deepseek-bsnd"),
+    ("eager.attends_to_nothing", "log-sum-exp"),
+    ("eager.has_gradients_of_nothing", "npu_lightning_indexer_grad", "bsnd-key-heads"),
+    ("eager.has_gradients_of_nothing", "npu_lightning_indexer_grad", "tnd"),
+    ("samples.passes_with", "strides", FUSED, "deepseek"),
+    ("samples.passes_with", "strides", "npu_lightning_indexer_pto", "published-size"),
 ]
 IN_EACH_QUEUE = [
-    ("gradients_agree_with_the_cpu",),
-    ("attends_before_rows_of_padding",),
-    ("attends_to_strided_caches",),
-    ("has_gradients_of_nothing", "odd-bsnd"),
-    ("has_gradients_of_nothing", "deepseek-bsnd-bfloat16"),
-]
-OF_CUSTOM_KERNELS = [
-    # test_scripts.py has the same with CANN's own kernel, which refuses.
-    ("gives_the_log_sum_exp_of_paged_keys",),
-    ("agrees_with_the_cpu_bit_by_bit", "add_custom"),
-    ("agrees_with_the_cpu_bit_by_bit", "npu_lightning_indexer_pto"),
+    ("eager.attends_before_rows_of_padding",),
+    ("eager.has_gradients_of_nothing", "npu_sparse_flash_attention_grad", "odd-bsnd"),
+    (
+        *("eager.has_gradients_of_nothing", "npu_sparse_flash_attention_grad"),
+        "deepseek-bsnd-bfloat16",
+    ),
+    ("samples.passes_with", "strides", ATTENTION, "deepseek-bsnd"),
 ]
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids="-".join)
 def test_holds(graph_npu: Worker, scenario: tuple[str, ...]) -> None:
-    graph_npu.run(f"eager.{scenario[0]}", *scenario[1:])
+    graph_npu.run(*scenario)
 
 
 @pytest.mark.parametrize("scenario", IN_EACH_QUEUE, ids="-".join)
 def test_holds_in_each_queue(npu: Worker, scenario: tuple[str, ...]) -> None:
-    npu.run(f"eager.{scenario[0]}", *scenario[1:])
+    npu.run(*scenario)
 
 
-@pytest.mark.parametrize("scenario", OF_CUSTOM_KERNELS, ids="-".join)
-def test_holds_for_custom_kernels(start: Start, queue: int, scenario: tuple[str, ...]) -> None:
-    start("custom", queue).run(f"eager.{scenario[0]}", *scenario[1:])
+def test_an_opp_package_gives_the_log_sum_exp_of_paged_keys(start: Start, queue: int) -> None:
+    # test_scripts.py has the same with CANN's own kernel, which refuses.
+    start("custom", queue).run("eager.gives_the_log_sum_exp_of_paged_keys")
 
 
 @pytest.mark.parametrize("op", OPS)
@@ -126,21 +125,10 @@ def test_each_limit_is_named(start: Start) -> None:
 def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> None:
     npu = start("custom")
     # An opp package's indexer has no limits.
-    npu.run("eager.fills_strided_caches", "index-size-64")
+    npu.run("samples.passes_with", "strides", FUSED, "index-size-64")
     message = npu.run("eager.refuses_strided_caches", "wide")
-    assert message.startswith("npu_sparse_attention_pto: argument 'w_uk' must have 1, 2, 4, 8, 16,")
+    assert message.startswith(f"{FUSED}: argument 'w_uk' must have 1, 2, 4, 8, 16,")
     assert "where an opp package has aclnnSparseAttentionPto, which is used with cont" in message
-
-
-@pytest.mark.parametrize(
-    ("op", "sample", "count"),
-    [
-        ("npu_sparse_attention_pto", "deepseek", 17),
-        ("npu_lightning_indexer_pto", "published-size", 5),
-    ],
-)
-def test_reads_strided_arguments(graph_npu: Worker, op: str, sample: str, count: int) -> None:
-    assert len(graph_npu.run("eager.reads_strided_arguments", op, sample)) == count
 
 
 def test_refuses_a_gradient_of_sums_over_rotated_parts_alone(graph_npu: Worker) -> None:
@@ -171,8 +159,3 @@ def test_the_mla_prolog_is_launched_only_if_its_parameters_are_known(
 ) -> None:
     counted = start(kernels, cann=cann).run("eager.runs_the_mla_prolog_with_nz_weights", 7168)
     assert counted == 1 if is_launched else counted > 10
-
-
-@pytest.mark.parametrize("dtype", ["float64", "int64"])
-def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dtype: str) -> None:
-    assert "add_custom: argument 'self' must be" in graph_npu.run("eager.refuses", dtype)

@@ -1,4 +1,4 @@
-"""Ops in graphs, with every kind of kernel: what runs, and what is refused."""
+"""Ops in graphs, with every kind of kernel: what runs, by which nodes, and what is refused."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import pytest
 from ops import KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS, OPS
 from worker import Start, Worker
 
+FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
+INDEXER = "npu_lightning_indexer_pto"
+
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_torchair_runs_every_sample(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "torchair", False) >= 4
+    assert graph_npu.run("samples.passes", "graph", op) >= 4
 
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_torchair_runs_it_with_symbolic_sizes(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "torchair", True) >= 2
+    assert graph_npu.run("samples.passes", "symbolic_graph", op) >= 2
 
 
 def test_a_symbolic_size_that_is_an_attribute_is_that_of_the_call(start: Start) -> None:
@@ -25,49 +28,92 @@ def test_a_symbolic_size_that_is_an_attribute_is_that_of_the_call(start: Start) 
 # It calls eager kernels. Captured graphs, below, are of every kernel.
 @pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.compiles", op, "npugraph_ex", False) >= 2
+    assert graph_npu.run("samples.passes", "npugraph_ex", op) >= 2
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_captured_graph_takes_new_values_and_fills_caches(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("graph.replays", op) >= 4
+    assert graph_npu.run("samples.passes", "capture", op) >= 4
+
+
+# The simulated kernels refuse an input, an attribute and an order of nodes that is wrong, and the
+# tests above compare results. Below is what those do not show.
+TELLING = {
+    *("AddCustom", "Minimum", "LightningIndexer", "LightningIndexerPto", "QuantLightningIndexer"),
+    *("SparseAttentionPto", "SparseFlashAttention", "MlaPrologV3", "BatchMatMulV2"),
+    *("LightningIndexerPrologPto", "QuantBatchMatmulV3"),
+}
+TYPES = [
+    ("custom", "add_custom", "float32", "AddCustom"),
+    ("stock", "add_custom", "float32", ""),
+    ("custom", INDEXER, "published-size", "LightningIndexerPto"),
+    ("custom", INDEXER, "not-causal", "LightningIndexer"),
+    ("custom", INDEXER, "tnd-paged", "LightningIndexer"),
+    ("custom", INDEXER, "bsnd-prefix-sums", "LightningIndexer Minimum"),
+    ("stock", INDEXER, "int64-lengths", "LightningIndexer"),
+    ("stock", "npu_quant_lightning_indexer", "not-causal", "QuantLightningIndexer"),
+    ("stock", ATTENTION, "deepseek-tnd", "SparseFlashAttention"),
+    ("stock", ATTENTION, "prefix-sums", "Minimum SparseFlashAttention"),
+    ("custom", FUSED, "wide", "SparseAttentionPto"),
+    ("stock", FUSED, "deepseek", "BatchMatMulV2 LightningIndexer SparseFlashAttention"),
+    ("stock", FUSED, "published", "LightningIndexer MlaPrologV3 SparseFlashAttention"),
+    ("older", FUSED, "published", "BatchMatMulV2 LightningIndexer SparseFlashAttention"),
+    ("stock", "npu_mla_prolog", "published", "MlaPrologV3"),
+    ("older", "npu_mla_prolog", "published", "BatchMatMulV2"),
+    ("custom", "npu_lightning_indexer_prolog_pto", "deepseek", "LightningIndexerPrologPto"),
+    ("stock", "npu_lightning_indexer_prolog_pto", "deepseek", "QuantBatchMatmulV3"),
+]
+"""Kernels, an op, a sample, and which of the telling types the graph has."""
+
+
+@pytest.mark.parametrize(("kernels", "op", "sample", "types"), TYPES)
+def test_a_graph_has_the_most_special_types_that_take_the_call(
+    start: Start, kernels: str, op: str, sample: str, types: str
+) -> None:
+    cann = "8.3.RC1" if kernels == "older" else "8.5.0"
+    made = start(kernels, cann=cann).run("graph.types", op, sample)
+    assert TELLING.intersection(made) == {*types.split()}
+
+
+@pytest.mark.parametrize(
+    ("op", "sample", "caches"),
+    [
+        ("npu_mla_prolog", "published", []),
+        # Two nodes write, and torchair looks at the last one only.
+        ("npu_mla_prolog", "small", [11]),
+        ("npu_indexer_prolog", "small", []),
+        # The last node writes none, or none that its IR names.
+        (FUSED, "published", [10, 11, 19]),
+    ],
+)
+def test_a_graph_copies_no_cache_that_its_last_node_writes(
+    graph_npu: Worker, op: str, sample: str, caches: list[int]
+) -> None:
+    assert graph_npu.run("graph.copied_arguments", op, sample) == caches
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int64"])
-def test_a_graph_refuses_the_dtypes_that_eager_mode_refuses(graph_npu: Worker, dtype: str) -> None:
-    message = graph_npu.run("graph.refuses_dtype", dtype)
-    assert "add_custom: argument 'self' must be float16, bfloat16, float32 or int32" in message
-    assert f"got {dtype}" in message
-
-
-def test_a_graph_cannot_return_the_log_sum_exp(graph_npu: Worker) -> None:
-    message = graph_npu.run("graph.refuses_log_sum_exp")
-    assert "argument 'return_softmax_lse' must be False on an NPU" in message
-
-
-@pytest.mark.parametrize(
-    "op",
-    ["npu_lightning_indexer_pto", "npu_sparse_attention_pto", "npu_sparse_flash_attention"],
-)
-def test_what_cann_s_own_operators_do_not_take_is_refused(start: Start, op: str) -> None:
-    messages = start("stock").run("graph.refuses_what_its_nodes_do_not_take", op)
+def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dtype: str) -> None:
+    messages = graph_npu.run("graph.refuses_dtype", dtype)
     assert len(messages) == 2
     for message in messages:
-        assert f"{op}: argument '" in message
-        assert "which CANN ships" in message
+        assert "add_custom: argument 'self' must be float16, bfloat16, float32 or int32" in message
+        assert f"got {dtype}" in message
 
 
 @pytest.mark.parametrize(
-    ("sample", "reason"),
+    ("op", "sample", "reason"),
     [
-        ("index-size-64", "'index_k_cache' must have rows of size 128, got 64"),
-        ("index-heads-72", "'w_idx_proj' must have at most 64 columns"),
+        (INDEXER, "key-heads", "argument 'query' must have heads of size 128"),
+        (ATTENTION, "small-bsnd", "argument 'kv_cache' must have rows of size 512"),
+        (ATTENTION, "log-sum-exp", "argument 'return_softmax_lse' must be False on an NPU"),
+        (FUSED, "small", "argument 'kv_cache' must have rows of size 512"),
+        # The fused op's words for a limit of the indexer that is a part of it.
+        (FUSED, "index-size-64", "argument 'index_k_cache' must have rows of size 128, got 64"),
+        (FUSED, "index-heads-72", "argument 'w_idx_proj' must have at most 64 columns"),
     ],
 )
-def test_an_indexer_that_cann_s_own_does_not_take_is_refused_in_the_fused_op_s_words(
-    start: Start, sample: str, reason: str
+def test_what_cann_s_own_operators_do_not_take_is_refused(
+    start: Start, op: str, sample: str, reason: str
 ) -> None:
-    op = "npu_sparse_attention_pto"
-    message = start("stock").run("graph.refuses_sample", op, sample)
-    assert f"{op}: argument {reason}" in message
-    assert "a limit of aclnnLightningIndexer, which CANN ships" in message
+    assert f"{op}: {reason}" in start("stock").run("graph.refuses_sample", op, sample)

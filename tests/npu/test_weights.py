@@ -7,10 +7,6 @@ from collections.abc import Callable
 import pytest
 from worker import Start, Worker
 
-# x1, x2, x4, x14, x15, x16 of SparseAttentionPto.
-WEIGHTS = (1, 2, 4, 14, 15, 16)
-
-
 FORMS = ["plain", "3-D", "private", "declared", "private and declared"]
 
 
@@ -48,18 +44,14 @@ def test_weights_in_any_form_give_the_results_of_plain_ones_in_a_graph(
 
 
 @pytest.mark.parametrize(
-    ("form", "source"),
-    [
-        ("plain", "Transpose reshaped"),
-        ("3-D", "argument {} reshaped"),
-        ("declared", "argument {}"),
-    ],
+    ("form", "is_moved"), [("plain", True), ("3-D", False), ("declared", False)]
 )
-def test_a_graph_gives_the_custom_kernel_nz_weights(start: Start, form: str, source: str) -> None:
-    nodes = start("custom").run("weights.graph_agrees", form, False)
-    (fused,) = (node for node in nodes if node["type"] == "SparseAttentionPto")
-    given = [fused["inputs"][f"x{index}"] for index in WEIGHTS]
-    assert given == [source.format(index) for index in WEIGHTS]
+def test_a_graph_brings_plain_weights_alone_into_nz_order(
+    start: Start, form: str, is_moved: bool
+) -> None:
+    types = start("custom").run("weights.graph_agrees", form, False)
+    assert "SparseAttentionPto" in types
+    assert ("Transpose" in types) is is_moved
 
 
 def test_a_graph_keeps_the_declaration_that_it_was_made_with(graph_npu: Worker) -> None:

@@ -57,12 +57,9 @@ class Verify:
         monkeypatch.setattr(subprocess_call, "run", self._run_child)
         monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", opp)
 
-    def __call__(
-        self, *arguments: str, arm: Mapping[str, str] | None = None, **variables: str
-    ) -> Verified:
-        """Run it with these variables; `arm` is code that runs before the checks it names."""
+    def __call__(self, *arguments: str, arm: Mapping[str, str] | None = None) -> Verified:
+        """Run it; `arm` is code that runs before the checks it names."""
         self._arm = arm or {}
-        self._variables |= variables
         status = main(["verify", *arguments, "--output", str(self._file)])
         report = self._file.read_text(encoding="utf-8")
         return Verified(status, report, read_json(report))

@@ -12,13 +12,7 @@ from custom_pypto_contract.elf import ElfError
 from custom_pypto_contract.errors import ContractError, how_to_install
 from custom_pypto_contract.ops_file import OpsFile
 
-from . import (
-    compiler,
-    manylinux_tools,
-    ops_header,
-    ops_module,
-    source_files,
-)
+from . import compiler, manylinux_tools, ops_header, ops_module, source_files
 from .errors import BuildError
 from .installed import find_torch
 from .ninja import NinjaFile, run_ninja, write_compile_commands

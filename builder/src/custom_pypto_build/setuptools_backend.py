@@ -15,14 +15,7 @@ from setuptools.command.build import build
 from setuptools.command.build_py import build_py
 from setuptools.discovery import FlatLayoutPackageFinder
 
-from . import (
-    ascendc,
-    import_check,
-    manylinux_tools,
-    ops_module,
-    plugin_library,
-    source_files,
-)
+from . import ascendc, import_check, manylinux_tools, ops_module, plugin_library, source_files
 from .errors import BuildError
 from .settings import Settings, read_settings
 

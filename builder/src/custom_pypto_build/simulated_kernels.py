@@ -94,11 +94,7 @@ def _libraries(kernels: Settings, vendor: str) -> dict[str, list[str]]:
 
 
 def _build_library(
-    vendor: str,
-    name: str,
-    kernels: Sequence[Settings],
-    build_folder: Path,
-    toolchain: Toolchain,
+    vendor: str, name: str, kernels: Sequence[Settings], build_folder: Path, toolchain: Toolchain
 ) -> Path:
     cxx = compiler.find_compiler()
     file = NinjaFile(build_folder, [*cxx.command, *toolchain.compile_flags])

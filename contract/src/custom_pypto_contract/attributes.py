@@ -83,14 +83,10 @@ OF_LISTS = ("length", "dtype", "numel", "nbytes")
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(
-        type="int",
-        help="the number of elements",
-        get=lambda tensor: tensor.numel(),
+        type="int", help="the number of elements", get=lambda tensor: tensor.numel()
     ),
     "itemsize": Attribute(
-        type="int",
-        help="the bytes of one element",
-        get=lambda tensor: tensor.dtype.itemsize,
+        type="int", help="the bytes of one element", get=lambda tensor: tensor.dtype.itemsize
     ),
     "nbytes": Attribute(
         type="int",

@@ -274,10 +274,7 @@ def parse(text: str) -> Manifest:
     return manifest
 
 
-_VERSIONS = {
-    "manifest_version": abi.MANIFEST_VERSION,
-    "contract_version": abi.CONTRACT_VERSION,
-}
+_VERSIONS = {"manifest_version": abi.MANIFEST_VERSION, "contract_version": abi.CONTRACT_VERSION}
 _check_types_of_versions = record(dict.fromkeys(_VERSIONS, tables.integer), _VERSIONS, is_open=True)
 
 

@@ -117,11 +117,7 @@ LIMITS_OF_KERNEL = (
 
 TENSOR = (
     Key("shape", _shape, "its dims, below; without it any", is_tree=True),
-    Key(
-        "length",
-        tables.text,
-        "of a `Tensor[]`: the number of tensors, a dim; without it any",
-    ),
+    Key("length", tables.text, "of a `Tensor[]`: the number of tensors, a dim; without it any"),
     Key(
         "ndim",
         _ndim,

@@ -1,6 +1,6 @@
 """What the converters refuse or compose, against a stand-in for torchair's public functions.
 
-tests/npu/test_graph_nodes.py holds the nodes against those that torchair itself makes.
+tests/npu/test_graph.py runs the nodes of every sample in graphs of torchair itself.
 """
 
 from __future__ import annotations

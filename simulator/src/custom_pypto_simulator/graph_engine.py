@@ -15,11 +15,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torchair._ge_concrete_graph.ge_ir_pb2 import ModelDef
-from torchair.ge._ge_graph import ge_type_to_torch_type
 
 from . import graph_kernels, graph_operators
-from .graph_memory import allocate, from_tiles, on_device, torch_type, type_of, view
+from .graph_memory import (
+    ModelDef,
+    allocate,
+    from_tiles,
+    ge_type_to_torch_type,
+    on_device,
+    torch_type,
+    type_of,
+    view,
+)
 
 _OF_GRAPHS = ("Data", "Const", "NetOutput")
 _FRACTAL_NZ = 29

@@ -16,9 +16,16 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
-from torchair.ge._ge_graph import torch_type_to_ge_type
 
-from .graph_memory import empty_on_device, expect_success, fail, library, on_device, torch_type
+from .graph_memory import (
+    empty_on_device,
+    expect_success,
+    fail,
+    library,
+    on_device,
+    torch_type,
+    torch_type_to_ge_type,
+)
 
 _ND = 2
 _ARRAYS = {

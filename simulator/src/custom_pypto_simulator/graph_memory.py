@@ -11,9 +11,18 @@ from typing import NoReturn
 
 import torch
 from torch import Tensor
-from torchair._ge_concrete_graph.ge_ir_pb2 import DataType as NamedType
-from torchair.ge import DataType
-from torchair.ge._ge_graph import ge_type_to_torch_type
+
+try:
+    from torchair._ge_concrete_graph.ge_ir_pb2 import DataType as NamedType
+    from torchair._ge_concrete_graph.ge_ir_pb2 import ModelDef as ModelDef
+    from torchair.ge import DataType
+    from torchair.ge._ge_graph import ge_type_to_torch_type as ge_type_to_torch_type
+    from torchair.ge._ge_graph import torch_type_to_ge_type as torch_type_to_ge_type
+except ImportError as error:
+    raise ImportError(
+        "the simulator reads the graphs of the torchair in torch_npu 2.13.0; this torchair is"
+        f" another: {error}. Install that one: pip install --no-deps torch_npu==2.13.0"
+    ) from error
 
 
 @functools.cache

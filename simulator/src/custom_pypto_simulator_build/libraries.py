@@ -12,8 +12,16 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
 
 from .cache import cache_folder, locked
-from .precompiled import objects_folder
-from .toolchain import LINK_FLAGS, SOURCES, compile_flags, digest, read_files, torch_libraries
+from .toolchain import (
+    LINK_FLAGS,
+    SOURCES,
+    compile_flags,
+    compiler_identity,
+    digest,
+    package_folder,
+    read_files,
+    version,
+)
 
 _CANN = "libascendcl.so"
 _RUNTIME = {
@@ -25,6 +33,7 @@ _RUNTIME = {
     "libascend_protobuf.so": "",
 }
 """Folder of sources by soname, in load order."""
+_OF_TORCH = ("libtorch_cpu.so", "libc10.so")
 _OPS = "libopapi.so"
 
 
@@ -32,16 +41,23 @@ _OPS = "libopapi.so"
 class Libraries:
     """Paths of the built libraries.
 
-    ``runtime`` must be loaded before torch_npu, in this order, and ``ops`` once torch is.
+    They must be loaded before torch_npu, in this order.
     """
 
     runtime: tuple[Path, ...]
+    of_torch: tuple[Path, ...]
     ops: Path
 
     @property
     def needed_by_kernels(self) -> tuple[str, ...]:
         """The libraries of simulated kernels: libascendcl.so and torch's."""
-        return (str(self.runtime[0]), *torch_libraries())
+        return tuple(map(str, (self.runtime[0], *self.of_torch)))
+
+
+def objects_folder() -> Path:
+    """The folder of what this compiler makes for these wheels. Raises BuildError."""
+    toolchain = digest([compiler_identity(), version("torch_npu"), *compile_flags()])
+    return cache_folder() / "objects" / toolchain
 
 
 def build_libraries() -> Libraries:
@@ -49,7 +65,8 @@ def build_libraries() -> Libraries:
     cache = cache_folder()
     scratch = objects_folder()
     folder = cache / "libraries" / digest([scratch.name, *read_files(SOURCES / "csrc")])
-    libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), folder / _OPS)
+    of_torch = tuple(package_folder("torch") / "lib" / name for name in _OF_TORCH)
+    libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), of_torch, folder / _OPS)
     if not libraries.ops.exists():
         with locked(cache):
             for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):

@@ -36,12 +36,6 @@ def compile_flags() -> tuple[str, ...]:
     )
 
 
-def torch_libraries() -> tuple[str, ...]:
-    """Return the libraries to link to compute with ATen. Raises BuildError."""
-    folder = package_folder("torch") / "lib"
-    return (str(folder / "libtorch_cpu.so"), str(folder / "libc10.so"))
-
-
 def compiler_identity() -> str:
     """A text that changes when the compiler is replaced. Raises BuildError."""
     program = find_compiler().command[0]

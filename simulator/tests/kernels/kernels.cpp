@@ -1,9 +1,6 @@
-// Simulated kernels that the tests launch: one for each kind of argument, and some that misbehave.
+// Simulated kernels that the tests launch; some misbehave.
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/contiguous.h>
-
-#include <cstring>
-#include <sstream>
 
 namespace sim = custom_pypto_simulator;
 
@@ -11,33 +8,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTestAdd, at::Tensor self, at::Tensor other, at::Tens
   out.copy_(self.add(other));
 }
 
-// Writes what it received, as text, into a tensor of bytes.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnTestDescribe, const aclTensor& self, std::optional<at::Tensor> absent,
-                       std::vector<at::Tensor> list, at::Scalar scalar,
-                       std::vector<int64_t> integers, std::vector<bool> flags, std::string text,
-                       int64_t integer, double real, bool flag, at::ScalarType dtype,
-                       at::Tensor& out) {
-  std::ostringstream said;
-  const auto put = [&said](const auto& values) {
-    for (const auto& value : values) said << value << ' ';
-    said << "| ";
-  };
-  put(self.shape);
-  put(self.strides);
-  said << self.offset << " | " << self.dtype << " | " << absent.has_value() << " | " << list.size()
-       << " | " << scalar.toDouble() << " | ";
-  put(integers);
-  put(flags);
-  said << text << " | " << integer << " | " << real << " | " << flag << " | " << dtype;
-  const std::string whole = said.str();
-  out.zero_();
-  std::memcpy(out.data_ptr(), whole.data(), whole.size());
-}
-
-static uint64_t bytes_of(const at::Tensor& self, const at::Tensor&) {
-  if (self.scalar_type() != at::kFloat) throw std::invalid_argument("self must be float32");
-  return self.nbytes();
-}
+static uint64_t bytes_of(const at::Tensor& self, const at::Tensor&) { return self.nbytes(); }
 
 // Doubles through its workspace.
 CUSTOM_PYPTO_SIM_ACLNN_PLANNED(aclnnTestWorkspace, bytes_of, at::Tensor self, at::Tensor& out) {

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from add_custom_operator import ADD_CUSTOM, ADD_CUSTOM_HEADER
 from custom_pypto_cli import main
 from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
 
 HERE = Path(__file__).parent
+# AddCustom, the operator of Ascend's samples.
+SOURCES = HERE.parents[2] / "builder" / "tests" / "imported"
 
 PROLOGUE = """
 import json
@@ -37,7 +38,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     package = build_kernels([HERE], tmp_path_factory.mktemp("opp"))["imported"]
     header = package / "op_api" / "include" / "aclnn_add_custom.h"
     header.parent.mkdir()
-    header.write_text(ADD_CUSTOM_HEADER, encoding="utf-8")
+    shutil.copyfile(SOURCES / "aclnn_add_custom.txt", header)
     return package
 
 
@@ -45,9 +46,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the plugin of all operators, as pip has installed it."""
     folder = tmp_path_factory.mktemp("imported")
-    operator = folder / "add_custom.cpp"
-    operator.write_text(ADD_CUSTOM, encoding="utf-8")
-    sources = ["--reg-op", str(operator), "--op-plugin", str(HERE / "functions.yaml")]
+    sources = [
+        "--reg-op",
+        str(SOURCES / "add_custom.txt"),
+        "--op-plugin",
+        str(HERE / "functions.yaml"),
+    ]
     sources += ["--aclnn", str(package / "op_api" / "include" / "aclnn_add_custom.h")]
     plugin = folder / "operators"
     assert main(["import", *sources, "--output", str(plugin)]) == 0

@@ -30,12 +30,16 @@ op = torch.ops.custom_pypto.npu_advance_step_flashattn
 
 
 def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
-    """Bit by bit, without phase 1: int32, full batches, slots from 2 to the 31 on."""
+    """Bit by bit, without phase 1: int32, also of one tensor, full batches, slots from 2^31 on."""
     calls = {name: _both(*call) for name, call in CALLS.items()}
     strided = _both(8, 3, torch.int64)
     strided[0][5] = torch.cat([strided[0][5], strided[0][5]], 1)[:, :COLUMNS]
     assert not strided[0][5].is_contiguous()
     calls["strided table"] = strided
+    for narrow in range(6):
+        calls[f"int32 {narrow}"] = mixed = _both(40, 39, torch.int64, first=100)
+        for call in mixed:
+            call[narrow] = call[narrow].int()
 
     def run_all() -> None:
         for on_npu, on_cpu in calls.values():
@@ -46,17 +50,6 @@ def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
     for name, (on_npu, on_cpu) in calls.items():
         for actual, expected in zip(_tensors(on_npu), _tensors(on_cpu), strict=True):
             assert torch.equal(actual.cpu(), expected), name
-
-
-def mixes_dtypes() -> None:
-    """Each tensor of int32 in turn, the others of int64."""
-    for narrow in range(6):
-        on_npu, on_cpu = _both(40, 39, torch.int64, first=100)
-        for call in (on_npu, on_cpu):
-            call[narrow] = call[narrow].int()
-            op(*call)
-        for actual, expected in zip(_tensors(on_npu), _tensors(on_cpu), strict=True):
-            assert torch.equal(actual.cpu(), expected), narrow
 
 
 def is_exact_around_2_to_the_31() -> None:

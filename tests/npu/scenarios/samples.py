@@ -1,14 +1,15 @@
-"""Samples of the plugins' ops on NPUs."""
+"""Samples of the plugins' ops on NPUs, and the suite's checks of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 
-import torch
-from custom_pypto_testing.case import Case
+from custom_pypto_testing import checks
+from custom_pypto_testing.case import Case, one_of_each_graph
 from custom_pypto_testing.ops_under_test import Op, op_of_plugin
+from custom_pypto_testing.verification import op_checks
 
 # Samples that CANN's own kernels do not take.
 _BEYOND_STOCK = {
@@ -47,6 +48,40 @@ _TAKEN_BY_CUSTOM = {
         *("wide", "nz-longer-than-top-k", "index-size-64", "index-heads-72"),
     ),
 }
+_OF_EACH_GRAPH = ("operator", "symbolic_graph", "npugraph_ex")
+"""Checks that do not distinguish sizes: they get one sample for each graph."""
+
+
+def passes(check: str, name: str) -> int:
+    """Run a check of the suite on the samples of an op. Returns how many it has checked."""
+    cases, count = cases_of(name), 0
+    for case in one_of_each_graph(cases) if check in _OF_EACH_GRAPH else cases:
+        try:
+            _check_named(check, name)(case)
+        except checks.NotCheckedError:
+            continue
+        except Exception as error:
+            raise AssertionError(f"{case.id}: {error}") from error
+        count += 1
+    return count
+
+
+def passes_with(check: str, name: str, sample: str) -> None:
+    """Run a check of the suite on one sample of an op."""
+    _check_named(check, name)(case_named(name, sample))
+
+
+def _check_named(check: str, name: str) -> Callable[[Case], None]:
+    named: Mapping[str, Callable[[Case], None]] = {
+        **op_checks.CHECKS,
+        "strides": checks.check_strides,
+        # CANN's gradients of these are of other calls than the samples: gradients_of_...
+        "operator": partial(
+            checks.check_operator,
+            with_gradients=name not in ("npu_sparse_flash_attention", "npu_lightning_indexer"),
+        ),
+    }
+    return named[check]
 
 
 def cases_of(name: str) -> tuple[Case, ...]:
@@ -74,58 +109,3 @@ def _every(name: str) -> Op:
 def _beyond(name: str) -> list[str]:
     taken = _TAKEN_BY_CUSTOM.get(name, ()) if os.environ["KERNELS"] == "custom" else ()
     return [sample for sample in _BEYOND_STOCK.get(name, ()) if sample not in taken]
-
-
-def one_of_each_form(cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """The first case of every form and of every width; those that have other sizes to try lead.
-
-    The form of a case decides the nodes of its graph: the arguments that are present, those that
-    are one tensor, their numbers of dimensions, whether each is contiguous and fits NZ order, and
-    options. Sizes are no part of it. Casts depend on the widths of dtypes: each argument has each
-    of its widths in one of the cases, not in one case of every form.
-    """
-    chosen: list[Case] = []
-    seen: set[object] = set()
-    for case in sorted(cases, key=lambda case: case.sample.resized is None):
-        given = _arguments(case)
-        form = tuple((name, _form(value, given)) for name, value in given.items())
-        widths = {
-            (name, value.dtype.itemsize, value.is_floating_point())
-            for name, value in given.items()
-            if isinstance(value, torch.Tensor)
-        }
-        if not {form, *widths} <= seen:
-            chosen.append(case)
-        seen |= {form, *widths}
-    return tuple(chosen)
-
-
-def _arguments(case: Case) -> dict[str, object]:
-    names = (argument.name for argument in case.op.schema.arguments)
-    return dict(zip(names, case.sample.args, strict=False)) | dict(case.sample.kwargs)
-
-
-def _form(value: object, given: Mapping[str, object]) -> object:
-    if isinstance(value, torch.Tensor):
-        same = tuple(name for name, other in given.items() if other is value)
-        is_nz = value.dim() > 0 and value.size(-1) % 16 == 0
-        return value.dim(), value.is_contiguous(), is_nz, same
-    return value if isinstance(value, str | bool) or value is None else type(value)
-
-
-# Lengths that can be shorter while the other arguments stay valid.
-_LENGTHS = ("act_seqs", "actual_seq_lengths_key")
-
-
-def with_other_values(original: Case) -> Case:
-    """The case with other values in tensors of the same shapes: shorter lengths, moved numbers."""
-
-    def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        if tensor.is_floating_point():
-            return tensor.flatten().roll(1).view(tensor.shape)
-        layouts = {original.sample.kwargs.get(key) for key in ("layout_key", "layout")}
-        if name in _LENGTHS and "TND" not in layouts:
-            return (tensor - 1).clamp(min=0)
-        return tensor.clone()
-
-    return original.copy().map(change)

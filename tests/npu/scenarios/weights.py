@@ -17,8 +17,7 @@ from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
 from scenarios.calls import count_phase_1, refusal
 from scenarios.fractal_nz import to_fractal_nz
-from scenarios.ge_graph import GeGraph
-from scenarios.graph import dumping
+from scenarios.graph import compiled, types_in
 
 CACHES = (10, 11, 19)
 WEIGHTS = (1, 2, 4, 14, 15, 16)
@@ -83,28 +82,26 @@ def agrees(form: str) -> int:
 @contextmanager
 def _compiled(dynamic: bool = False) -> Iterator[tuple[Any, str]]:
     """The op in a graph of torchair's, and the folder that the graph is dumped to."""
-    torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as folder:
-        backend = dumping(folder)
-        yield torch.compile(_fused, backend=backend, fullgraph=True, dynamic=dynamic), folder
+        yield compiled(_fused, folder, dynamic=dynamic), folder
 
 
-def graph_agrees(form: str, dynamic: bool) -> list[dict[str, Any]]:
-    """Weights in a form, in a graph of torchair's. Returns its nodes."""
+def graph_agrees(form: str, dynamic: bool) -> list[str]:
+    """Weights in a form, in a graph of torchair's. Returns the types of its nodes."""
     on_npu = _on_npu(form, _sample())
-    with _compiled(dynamic) as (compiled, folder), _declaration(form):
-        returned = compiled(*on_npu)
+    with _compiled(dynamic) as (function, folder), _declaration(form):
+        returned = function(*on_npu)
         _compare(returned, on_npu)
-        return GeGraph(folder, "original").nodes()
+        return [*types_in(folder)]
 
 
 def graph_keeps_its_declaration() -> None:
     """A graph reads weights as was declared when it was made."""
     first, again = (_on_npu("declared", _sample()) for _ in range(2))
-    with _compiled() as (compiled, _):
+    with _compiled() as (function, _):
         with _declaration("declared"):
-            _compare(compiled(*first), first)
-        _compare(compiled(*again), again)
+            _compare(function(*first), first)
+        _compare(function(*again), again)
 
 
 def refuses(columns: int, dtype: str) -> list[str]:
@@ -115,8 +112,8 @@ def refuses(columns: int, dtype: str) -> list[str]:
     arguments[16] = arguments[16][:, :columns].contiguous()
     arguments[14] = arguments[14][:, : columns * 128].contiguous()
     on_npu = [each.to("npu") for each in arguments]
-    with _compiled() as (compiled, _), _declaration("declared"):
-        return [refusal(function, *on_npu) for function in (_fused, compiled)]
+    with _compiled() as (in_graph, _), _declaration("declared"):
+        return [refusal(function, *on_npu) for function in (_fused, in_graph)]
 
 
 def composes(columns: int) -> tuple[int, list[str]]:
@@ -127,10 +124,10 @@ def composes(columns: int) -> tuple[int, list[str]]:
     sizes = replace(samples.FRACTAL_SIZES, index_heads=columns)
     on_cpu = list(samples.fused_arguments(sizes).values())
     expected = _fused(*[each.clone() for each in on_cpu])
-    with _compiled() as (compiled, folder):
+    with _compiled() as (function, folder):
         eager, counted = count_phase_1(_fused, *[each.to("npu") for each in on_cpu])
-        graph = compiled(*[each.to("npu") for each in on_cpu])
-        types = [node["type"] for node in GeGraph(folder, "original").nodes()]
+        graph = function(*[each.to("npu") for each in on_cpu])
+        types = [*types_in(folder)]
     for returned in (eager, graph):
         comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(on_cpu)))
     return counted, types

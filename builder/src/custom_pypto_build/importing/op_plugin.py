@@ -14,7 +14,7 @@ from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError, did_you_mean
 
-from . import cpp_expression, torch_function, yaml_file
+from . import cpp_values, torch_function, yaml_file
 from .model import UNKNOWN, ImportedOp, ImportingError, Place, Subject
 from .torch_function import TorchFunction
 from .yaml_file import Value, one_line
@@ -234,7 +234,7 @@ class _Importer:
         value = dict(source.gen_opapi or ()).get("new_params")
         for key, each in (value.pairs if value is not None else None) or ():
             name = one_line(key)
-            read = cpp_expression.read_argument(each.text or "", strings)
+            read = cpp_values.read_argument(each.text or "", strings)
             if read is None:
                 self._op.decide(
                     each.place,
@@ -301,7 +301,7 @@ class _Importer:
             if shape is not None:
                 output["shape"] = shape
         if dtype is not None and dtype.text != key:
-            read = cpp_expression.read_dtype(dtype.text or "", self._tensors)
+            read = cpp_values.read_dtype(dtype.text or "", self._tensors)
             if read is None:
                 text = f"dtype of {key}: {one_line(dtype)}: C++ computes it"
                 self._op.decide(dtype.place, Subject.DTYPE, text)
@@ -310,10 +310,10 @@ class _Importer:
 
     def _shape(self, size: Value) -> str | None:
         text = size.text or ""
-        tensor = cpp_expression.read_tensor(text, self._tensors)
+        tensor = cpp_values.read_tensor(text, self._tensors)
         if tensor is not None:
             return self._op.give_shape(tensor)
-        sizes = cpp_expression.read_sizes(text, self._tensors, self._function.names_of("int"))
+        sizes = cpp_values.read_sizes(text, self._tensors, self._function.names_of("int"))
         if sizes is None:
             self._op.decide(size.place, Subject.SHAPE, f"size: {one_line(size)}: C++ computes it")
             return None

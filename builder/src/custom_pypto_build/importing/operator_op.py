@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
-from . import dtypes, kernel_call, literals
+from . import cpp_values, dtypes, kernel_call
 from .model import UNKNOWN, Definition, ImportedOp, Kind, Place, Subject, Tensor, torch_type
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -117,7 +117,7 @@ def _schema(op: ImportedOp, definition: Definition, constants: Mapping[str, str]
             op.decide(attribute.place, Subject.SCHEMA, text)
         default = ""
         if attribute.default is not None:
-            read = literals.read(attribute.default, constants)
+            read = cpp_values.read_default(attribute.default, constants)
             if read is None:
                 what = "is not REQUIRED, and has no default"
                 if attribute.default:

@@ -9,9 +9,11 @@ import torch
 from custom_pypto import core
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from torch.utils.flop_counter import FlopCounterMode
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.ops_under_test import op_of_plugin
+from custom_pypto_testing.outputs import tensor_outputs
 
 from .interleaved import Timed, time_interleaved
 from .measured import Measured
@@ -38,8 +40,11 @@ def measure_call(
     call = case.copy()
     contract = core.contract(op)
     given = bind_arguments(contract, call.args, call.kwargs)
-    flops, moved = count_flops(contract, given), count_bytes(contract, given)
-    work = [Work(flops or 0, moved if moved and moved > _CACHED_BYTES else 0)]
+    costs = {"flops": count_flops(contract, given), "bytes": count_bytes(contract, given)}
+    if costs == {"flops": None, "bytes": None}:
+        costs = _costs_without_contract(case)
+    flops, moved = costs["flops"] or 0, costs["bytes"] or 0
+    work = [Work(flops, moved if moved > _CACHED_BYTES else 0)]
     peaks = find_peaks(work, core.cpu_isa(plugin), _dtype(call))
     with torch.inference_mode():
         calls = {"ours": _on_copies(call, case.op.overload)}
@@ -55,8 +60,8 @@ def measure_call(
         at_peak(work, peaks, times),
         torch.get_num_threads(),
         describe_arguments(given),
-        flops,
-        moved,
+        costs["flops"],
+        costs["bytes"],
     )
 
 
@@ -65,6 +70,18 @@ def _dtype(call: Case) -> torch.dtype:
     dtypes = [each.dtype for each in call.tensors.values()]
     floats = (each for each in dtypes if each.is_floating_point)
     return torch.int8 if torch.int8 in dtypes else next(floats, torch.float32)
+
+
+def _costs_without_contract(case: Case) -> dict[str, int | None]:
+    """Return the flops of torch's products in the reference, and the bytes of all tensors."""
+    call = case.copy()
+    with torch.no_grad():
+        tensors = [*call.tensors.values(), *tensor_outputs(call.run()).values()]
+        again = case.copy()
+        with FlopCounterMode(display=False) as counter:
+            if case.op.reference is not None:
+                case.op.reference.function(*again.args, **again.kwargs)
+    return {"flops": counter.get_total_flops(), "bytes": sum(each.nbytes for each in tensors)}
 
 
 def _compiled(call: Case, function: Callable[..., object]) -> Mapping[str, Timed]:

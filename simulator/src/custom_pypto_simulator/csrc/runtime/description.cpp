@@ -66,18 +66,6 @@ aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
   }
 }
 
-aclError aclGetCannAttributeList(const aclCannAttr** list, size_t* number) {
-  static const aclCannAttr available[] = {ACL_CANN_ATTR_INF_NAN, ACL_CANN_ATTR_BF16};
-  *list = available;
-  *number = 2;
-  return ACL_SUCCESS;
-}
-
-aclError aclGetCannAttribute(aclCannAttr attribute, int32_t* value) {
-  *value = attribute == ACL_CANN_ATTR_JIT_COMPILE ? 0 : 1;
-  return ACL_SUCCESS;
-}
-
 aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
   const std::string cann = sim::cann();
   *version = {};

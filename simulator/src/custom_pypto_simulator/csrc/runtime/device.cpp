@@ -117,27 +117,12 @@ aclError aclrtGetPrimaryCtxState(int32_t, uint32_t* flags, int32_t* active) {
   return ACL_SUCCESS;
 }
 
-aclError aclrtSynchronizeDeviceWithTimeout(int32_t milliseconds) {
+aclError aclrtSynchronizeDevice() {
   const int32_t device = sim::current_device();
   if (const int code = sim::refuse_while_capturing("aclrtSynchronizeDevice")) return code;
-  for (const auto& stream : sim::streams_of(device)) {
-    if (!stream->wait(milliseconds)) {
-      return sim::fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, "aclrtSynchronizeDevice: stream ",
-                       stream->id(), " was not done in ", milliseconds, " ms");
-    }
-  }
+  for (const auto& stream : sim::streams_of(device)) stream->wait();
   return sim::device_status(device);
 }
-
-aclError aclrtSynchronizeDevice() { return aclrtSynchronizeDeviceWithTimeout(-1); }
-
-aclError aclrtPeekAtLastError(aclrtLastErrLevel) {
-  const std::lock_guard<std::mutex> lock(sim::errors().mutex);
-  const auto found = sim::errors().first.find(sim::current_device());
-  return found == sim::errors().first.end() ? ACL_SUCCESS : found->second.code;
-}
-
-aclError aclrtGetLastError(aclrtLastErrLevel) { return sim::device_status(sim::current_device()); }
 
 aclError aclrtDeviceCanAccessPeer(int32_t* can, int32_t, int32_t) {
   *can = 1;

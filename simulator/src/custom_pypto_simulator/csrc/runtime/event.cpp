@@ -136,14 +136,6 @@ aclError aclrtQueryEventStatus(aclrtEvent handle, aclrtEventRecordedStatus* stat
   return ACL_SUCCESS;
 }
 
-aclError aclrtQueryEventWaitStatus(aclrtEvent handle, aclrtEventWaitStatus* status) {
-  const auto event = sim::events().find("aclrtQueryEventWaitStatus", handle);
-  if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
-  *status =
-      event->state().done() ? ACL_EVENT_WAIT_STATUS_COMPLETE : ACL_EVENT_WAIT_STATUS_NOT_READY;
-  return ACL_SUCCESS;
-}
-
 aclError aclrtEventElapsedTime(float* milliseconds, aclrtEvent from, aclrtEvent to) {
   const auto first = sim::events().find("aclrtEventElapsedTime", from);
   const auto second = sim::events().find("aclrtEventElapsedTime", to);

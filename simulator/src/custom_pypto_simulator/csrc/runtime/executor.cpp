@@ -96,9 +96,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   if (executor == nullptr || !executor->alive || std::strcmp(executor->name, name) != 0) {
     return sim::fail(sim::kNullExecutor, name, ": the executor is null, used up, or of another op");
   }
-  const auto destroy = [](aclOpExecutor* used) {
-    if (!used->repeatable) sim::destroy("phase 2", used);
-  };
+  const auto destroy = [](aclOpExecutor* used) { sim::destroy("phase 2", used); };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
   if (executor->arena != nullptr) sim::arena_of_thread() = executor->arena;
   if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
@@ -124,21 +122,6 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
       sim::Launch{executor->name, workspace, executor->workspace, executor->extents, executor->op});
   if (code == ACL_SUCCESS && executor->cached != nullptr) executor->cached->is_usable = true;
   return code;
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclSetAclOpExecutorRepeatable(aclOpExecutor* executor) {
-  if (executor == nullptr || !executor->alive) {
-    return sim::fail(sim::kNullExecutor, "aclSetAclOpExecutorRepeatable: not a live executor");
-  }
-  if (executor->is_from_cache) {
-    return sim::fail(sim::kInnerError, executor->name,
-                     ": aclSetAclOpExecutorRepeatable: the executor is from the cache, and for one "
-                     "launch");
-  }
-  executor->repeatable = true;
-  // Owned by the caller from now on.
-  executor->cached = nullptr;
-  return ACL_SUCCESS;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyAclOpExecutor(aclOpExecutor* executor) {

@@ -36,7 +36,6 @@ std::string_view text_of(const uint8_t* key, size_t size) {
 // Sets `executor` up to launch `cached` for these storages.
 void fill(aclOpExecutor& executor, const CachedExecutor& cached,
           const std::vector<void*>& storages) {
-  executor.is_from_cache = true;
   executor.name = cached.name;
   executor.workspace = cached.workspace;
   if (storages.size() != cached.tensors.size()) {

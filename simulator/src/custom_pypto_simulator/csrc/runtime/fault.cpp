@@ -3,14 +3,12 @@
 // Kinds of calls: "allocation" (aclrtMalloc*), "creation" (aclCreate* of tensors, scalars, arrays,
 // lists), "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its
 // stream), and "call", which counts every call of the first four.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -19,6 +17,7 @@
 namespace custom_pypto_simulator {
 namespace {
 
+// A kind of calls.
 struct Kind {
   const char* name;
   bool is_call;
@@ -26,51 +25,13 @@ struct Kind {
   std::atomic<uint64_t> fails_at{0};  // the number of the call that fails; 0: none
 };
 
-class Faults {
- public:
-  Faults() {
-    const char* variable = std::getenv("CUSTOM_PYPTO_SIM_FAIL");
-    std::istringstream entries(variable == nullptr ? "" : variable);
-    for (std::string entry; std::getline(entries, entry, ',');) {
-      const auto colon = entry.find(':');
-      char* end = nullptr;
-      const uint64_t nth =
-          colon == std::string::npos ? 0 : std::strtoull(&entry[colon + 1], &end, 10);
-      if (nth != 0 && *end == '\0' && arm(entry.substr(0, colon), nth)) continue;
-      std::fprintf(stderr,
-                   "custom_pypto_simulator: CUSTOM_PYPTO_SIM_FAIL must be kind:k[,kind:k], k from "
-                   "1, kind one of allocation, creation, phase1, phase2, execution, call, got "
-                   "'%s'\n",
-                   entry.c_str());
-      std::abort();
-    }
-  }
+// In the order of FaultKind.
+Kind kinds[] = {{"allocation", true}, {"creation", true},   {"phase1", true},
+                {"phase2", true},     {"execution", false}, {"call", false}};
 
-  Kind& get(FaultKind kind) { return kinds_[kind]; }
-  Kind& call() { return kinds_[5]; }
-
-  Kind* find(const std::string& name) {
-    for (Kind& kind : kinds_) {
-      if (name == kind.name) return &kind;
-    }
-    return nullptr;
-  }
-
-  bool arm(const std::string& name, uint64_t nth) {
-    Kind* kind = find(name);
-    if (kind == nullptr) return false;
-    kind->fails_at = nth == 0 ? 0 : kind->calls + nth;
-    return true;
-  }
-
- private:
-  Kind kinds_[6] = {{"allocation", true}, {"creation", true},   {"phase1", true},
-                    {"phase2", true},     {"execution", false}, {"call", false}};
-};
-
-Faults& faults() {
-  static Faults instance;
-  return instance;
+Kind& find_kind(const std::string& name) {
+  return *std::find_if(std::begin(kinds), std::end(kinds),
+                       [&](const Kind& kind) { return name == kind.name; });
 }
 
 // Counts one call; true, with the recent error set, if it must fail.
@@ -113,9 +74,9 @@ double delay_of(const std::string& name) {
 namespace sim = custom_pypto_simulator;
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(sim::FaultKind kind, const char* name) {
-  sim::Kind& found = sim::faults().get(kind);
+  sim::Kind& found = sim::kinds[kind];
   const bool fails = sim::count(found, name) || custom_pypto_sim_function_fault(name);
-  return (found.is_call && sim::count(sim::faults().call(), name)) || fails;
+  return (found.is_call && sim::count(sim::kinds[sim::kCall], name)) || fails;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_fault(const char* name) {
@@ -139,14 +100,13 @@ CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fail_function(const char* name, ui
 
 // The nth call of `kind` from now fails; 0 disarms. Returns whether a fault was pending.
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fail(const char* kind, uint64_t nth) {
-  const bool was_armed = sim::faults().find(kind)->fails_at != 0;
-  sim::faults().arm(kind, nth);
-  return was_armed;
+  sim::Kind& found = sim::find_kind(kind);
+  return found.fails_at.exchange(nth == 0 ? 0 : found.calls + nth) != 0;
 }
 
 // The number of calls of `kind` so far.
 CUSTOM_PYPTO_SIM_EXPORT uint64_t custom_pypto_sim_calls(const char* kind) {
-  return sim::faults().find(kind)->calls;
+  return sim::find_kind(kind).calls;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_delay(const char* name) {

@@ -113,22 +113,13 @@ aclError aclmdlRICaptureEnd(aclrtStream handle, aclmdlRI* graph_handle) {
   const auto stream = sim::find_stream("aclmdlRICaptureEnd", handle);
   if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
   const auto graph = stream->graph();
-  if (!graph) {
-    return sim::fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "aclmdlRICaptureEnd: stream ", stream->id(),
-                     " is not being captured");
+  if (!graph || graph->origin() != stream) {
+    return sim::fail(ACL_ERROR_RT_STREAM_NOT_CAPTURED, "aclmdlRICaptureEnd: no capture began on ",
+                     "stream ", stream->id());
   }
-  if (graph->origin() != stream) {
-    return sim::fail(ACL_ERROR_RT_STREAM_CAPTURE_UNMATCHED,
-                     "aclmdlRICaptureEnd: the capture began "
-                     "on stream ",
-                     graph->origin()->id(), ", not on stream ", stream->id());
-  }
-  *graph_handle = graph.get();
   const int code = graph->end();
-  if (code != ACL_SUCCESS) {
-    sim::graphs().remove("aclmdlRICaptureEnd", graph.get());
-    *graph_handle = nullptr;
-  }
+  if (code != ACL_SUCCESS) sim::graphs().remove("aclmdlRICaptureEnd", graph.get());
+  *graph_handle = code == ACL_SUCCESS ? graph.get() : nullptr;
   return code;
 }
 

@@ -190,10 +190,6 @@ aclError aclrtMalloc(void** data, size_t bytes, aclrtMemMallocPolicy) {
   return sim::memory().allocate("aclrtMalloc", data, bytes, Place::device);
 }
 
-aclError aclrtMallocAlign32(void** data, size_t bytes, aclrtMemMallocPolicy) {
-  return sim::memory().allocate("aclrtMallocAlign32", data, bytes, Place::device);
-}
-
 aclError aclrtFree(void* data) { return sim::memory().release("aclrtFree", data, Place::device); }
 
 aclError aclrtMallocHost(void** data, size_t bytes) {

@@ -16,9 +16,6 @@ void destroy_element(const char*, Value) {}
 void destroy_element(const char* function, const aclTensor* tensor) {
   tensors().destroy(function, tensor);
 }
-void destroy_element(const char* function, const aclScalar* scalar) {
-  scalars().destroy(function, scalar);
-}
 
 template <class Object>
 int destroy_array(Pool<Object>& pool, const char* function, const Object* array) {
@@ -115,7 +112,6 @@ CUSTOM_PYPTO_SIM_ARRAY(IntArray, int64_t, "int array")
 CUSTOM_PYPTO_SIM_ARRAY(FloatArray, float, "float array")
 CUSTOM_PYPTO_SIM_ARRAY(BoolArray, bool, "bool array")
 CUSTOM_PYPTO_SIM_ARRAY(TensorList, aclTensor* const, "tensor list")
-CUSTOM_PYPTO_SIM_ARRAY(ScalarList, aclScalar* const, "scalar list")
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyTensor(const aclTensor* tensor) {
   return sim::tensors().destroy("aclDestroyTensor", tensor);
@@ -123,14 +119,6 @@ CUSTOM_PYPTO_SIM_EXPORT int aclDestroyTensor(const aclTensor* tensor) {
 
 CUSTOM_PYPTO_SIM_EXPORT int aclDestroyScalar(const aclScalar* scalar) {
   return sim::scalars().destroy("aclDestroyScalar", scalar);
-}
-
-CUSTOM_PYPTO_SIM_EXPORT int aclGetFormat(const aclTensor* tensor, aclFormat* format) {
-  if (tensor == nullptr || format == nullptr) {
-    return sim::fail(sim::kParameterNull, "aclGetFormat: null argument");
-  }
-  *format = tensor->format;
-  return ACL_SUCCESS;
 }
 
 // The caller owns *shape and frees it with delete[], as CANN documents.

@@ -100,15 +100,10 @@ WithoutGil::~WithoutGil() {
   if (thread_ != nullptr) restore(thread_);
 }
 
-bool Stream::wait(int milliseconds) {
+void Stream::wait() {
   const WithoutGil without_gil;
   std::unique_lock<std::mutex> lock(mutex_);
-  const auto done = [this] { return queue_.empty() && !busy_; };
-  if (milliseconds >= 0) {
-    return drained_.wait_for(lock, std::chrono::milliseconds(milliseconds), done);
-  }
-  drained_.wait(lock, done);
-  return true;
+  drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
 }
 
 std::shared_ptr<Graph> Stream::graph() {
@@ -140,21 +135,6 @@ std::shared_ptr<Stream> default_stream() {
   auto& stream = (*by_device)[current_device()];
   if (!stream) stream = create_stream();
   return stream;
-}
-
-aclError synchronize(const char* function, aclrtStream handle, int milliseconds) {
-  const auto stream = find_stream(function, handle);
-  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
-  if (const auto graph = stream->graph()) {
-    graph->invalidate();
-    return fail(ACL_ERROR_RT_STREAM_CAPTURED, function, ": stream ", stream->id(),
-                " is being captured into a graph; the host cannot wait for it");
-  }
-  if (!stream->wait(milliseconds)) {
-    return fail(ACL_ERROR_RT_STREAM_SYNC_TIMEOUT, function, ": stream ", stream->id(),
-                " was not done in ", milliseconds, " ms");
-  }
-  return device_status(stream->device());
 }
 
 }  // namespace
@@ -210,12 +190,21 @@ aclError aclrtDestroyStream(aclrtStream handle) {
 
 aclError aclrtDestroyStreamForce(aclrtStream handle) { return aclrtDestroyStream(handle); }
 
-aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t milliseconds) {
-  return sim::synchronize("aclrtSynchronizeStreamWithTimeout", handle, milliseconds);
+aclError aclrtSynchronizeStream(aclrtStream handle) {
+  const auto stream = sim::find_stream("aclrtSynchronizeStream", handle);
+  if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
+  if (const auto graph = stream->graph()) {
+    graph->invalidate();
+    return sim::fail(ACL_ERROR_RT_STREAM_CAPTURED, "aclrtSynchronizeStream: stream ", stream->id(),
+                     " is being captured into a graph; the host cannot wait for it");
+  }
+  stream->wait();
+  return sim::device_status(stream->device());
 }
 
-aclError aclrtSynchronizeStream(aclrtStream handle) {
-  return sim::synchronize("aclrtSynchronizeStream", handle, -1);
+// Limits of time are ignored.
+aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t) {
+  return aclrtSynchronizeStream(handle);
 }
 
 aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {

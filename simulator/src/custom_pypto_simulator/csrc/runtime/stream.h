@@ -37,8 +37,8 @@ class Stream {
 
   bool idle();
 
-  // Waits until everything pushed so far has run; false after `milliseconds`, unless negative.
-  bool wait(int milliseconds = -1);
+  // Waits until everything pushed so far has run.
+  void wait();
 
   std::shared_ptr<Graph> graph();
   void capture_into(std::shared_ptr<Graph> graph);

@@ -62,10 +62,8 @@ inline void check_tensor(const aclTensor& tensor) {
 // The tensor's own memory, as a CPU tensor.
 inline at::Tensor view(const aclTensor& tensor) {
   const auto item = static_cast<int64_t>(aclDataTypeSize(tensor.dtype));
-  return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item,
-                       at::IntArrayRef(tensor.shape.data(), tensor.shape.size()),
-                       at::IntArrayRef(tensor.strides.data(), tensor.strides.size()),
-                       at::TensorOptions().dtype(scalar_type(tensor.dtype)));
+  return at::from_blob(static_cast<char*>(tensor.data) + tensor.offset * item, tensor.shape,
+                       tensor.strides, at::TensorOptions().dtype(scalar_type(tensor.dtype)));
 }
 
 // An output of the largest possible size, whose shape is known once the op has run.

@@ -42,12 +42,4 @@ inline at::ScalarType scalar_type(aclDataType dtype) {
   refuse("the data type ", dtype, " is not emulated");
 }
 
-// Throws when CANN has no such type.
-inline aclDataType acl_type(at::ScalarType dtype) {
-  for (const TypePair& pair : kTypePairs) {
-    if (pair.of_torch == dtype) return pair.of_cann;
-  }
-  refuse("torch's type has no data type of CANN");
-}
-
 }  // namespace custom_pypto_simulator

@@ -16,8 +16,7 @@ inline at::Tensor from_tiles(const at::Tensor& tiles) {
 // A matrix [K, N] in plain order, without the padding.
 inline at::Tensor from_fractal_nz(const aclTensor& matrix) {
   need(matrix.format == ACL_FORMAT_FRACTAL_NZ, "a matrix must be in the format FRACTAL_NZ");
-  const auto& sizes = matrix.storage_shape;
-  return from_tiles(at::from_blob(matrix.data, at::IntArrayRef(sizes.data(), sizes.size()),
+  return from_tiles(at::from_blob(matrix.data, matrix.storage_shape,
                                   at::TensorOptions().dtype(scalar_type(matrix.dtype))))
       .slice(0, 0, matrix.shape[0])
       .slice(1, 0, matrix.shape[1])

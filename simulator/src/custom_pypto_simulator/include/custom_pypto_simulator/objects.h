@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "acl/acl.h"
-#include "custom_pypto_simulator/dims.h"
 
 // Destroyed objects go to a pool, never to the system, so that `alive` can still be read.
 struct aclTensor {
   bool alive = false;
-  custom_pypto_simulator::Dims shape;
-  custom_pypto_simulator::Dims strides;
-  custom_pypto_simulator::Dims storage_shape;
+  std::vector<int64_t> shape;
+  std::vector<int64_t> strides;
+  std::vector<int64_t> storage_shape;
   int64_t offset = 0;  // in elements
   aclDataType dtype = ACL_DT_UNDEFINED;
   aclFormat format = ACL_FORMAT_UNDEFINED;
@@ -46,11 +45,6 @@ struct aclBoolArray {
 struct aclTensorList {
   bool alive = false;
   std::vector<const aclTensor*> values;
-};
-
-struct aclScalarList {
-  bool alive = false;
-  std::vector<const aclScalar*> values;
 };
 
 namespace custom_pypto_simulator {
@@ -94,8 +88,6 @@ class Arena;
 // An executor: created by phase 1, run by phase 2.
 struct aclOpExecutor {
   bool alive = false;
-  bool repeatable = false;
-  bool is_from_cache = false;
   const char* name = "";
   uint64_t workspace = 0;
   // The arena that phase 1 allocated it from; null without one.

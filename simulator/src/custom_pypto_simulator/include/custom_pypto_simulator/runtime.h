@@ -14,7 +14,7 @@
 namespace custom_pypto_simulator {
 
 // Kinds of injected faults, in the order of their names in fault.cpp.
-enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution };
+enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution, kCall };
 
 // The status of a failed kernel, reported at the next synchronisation.
 constexpr int kOpFailed = 507015;

@@ -155,9 +155,8 @@ inline void scatter(const Tensor& cache, const Tensor& slots, const Tensor& rows
   } else {
     const Tensor size = torch::stable::full({1}, static_cast<double>(block_size), ScalarType::Long,
                                             std::nullopt, slot.device());
-    const Tensor block = call_op<Tensor>("aten::floor_divide", "", slot, size);
-    const Tensor before = multiply(block, size);
-    indices = {block, torch::stable::subtract(slot, before)};
+    indices = {call_op<Tensor>("aten::floor_divide", "", slot, size),
+               call_op<Tensor>("aten::remainder", "Tensor", slot, size)};
   }
   call_op<Tensor>("aten::index_put_", "", target, indices, rows, false);
 }

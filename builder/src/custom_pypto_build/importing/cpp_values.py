@@ -1,13 +1,17 @@
-"""Reads a default of C++ as a schema writes it: a literal, or a name that stands for a number."""
+"""Reads values in C++: defaults of operators; sizes, dtypes and arguments in op-plugin's yaml.
+
+Each function returns None for text that it does not understand, or that ops.toml cannot say.
+"""
 
 from __future__ import annotations
 
 import ast
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from custom_pypto_contract import cpp_text
+from custom_pypto_contract.dtypes import DTYPES
 
 _NUMBER = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)[fFlLuU]{0,3}")
 _LIMIT = re.compile(
@@ -28,7 +32,7 @@ _DTYPES = {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", _NUM
 """The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
 
 
-def read(text: str, constants: Mapping[str, str]) -> str | None:
+def read_default(text: str, constants: Mapping[str, str]) -> str | None:
     """Return a default as a schema writes it; None if no schema can have it.
 
     `constants` are the literals that the file gives a name.
@@ -86,3 +90,69 @@ def _limit(kind: str, which: str) -> int | float | None:
     if which == "MAX":
         return (1 << values) - 1
     return -(1 << values) if is_signed and which != "EPSILON" else 0
+
+
+_TORCH_DTYPES = {f"at::k{cpp}": name for name, cpp in DTYPES.items()} | {
+    f"at::ScalarType::{cpp}": name for name, cpp in DTYPES.items()
+}
+_LIST = re.compile(r"(?:c10::SmallVector<int64_t, *[\w:]+>|at::IntArrayRef)?\{(?P<sizes>.*)\}")
+_EMPTY = ("at::ArrayRef<int64_t>()", "at::IntArrayRef()")
+_SIZE = re.compile(r"(?P<tensor>\w+)\.size\((?P<axis>-?\d{1,2})\)")
+_INTEGER = re.compile(r"(?:\(int64_t\) *)?(?P<digits>-?\d{1,18})[lL]{0,2}")
+_STRING = re.compile(r'"(?P<text>[^"\\]*)"')
+_CHARACTERS = re.compile(r"const_cast<char ?\*>\((?P<name>\w+)\.data\(\)\)")
+
+
+def read_dtype(text: str, tensors: Set[str]) -> str | None:
+    """Return a dtype of ops.toml: ``float32``, or ``=x`` for one of some tensors."""
+    text = text.strip()
+    if text in _TORCH_DTYPES:
+        return _TORCH_DTYPES[text]
+    name = text.removesuffix(".scalar_type()").removesuffix(".dtype()")
+    return f"={name}" if name in tensors else None
+
+
+def read_tensor(text: str, tensors: Set[str]) -> str | None:
+    """Return the tensor whose sizes the text is."""
+    name = text.strip().removesuffix(".sizes()")
+    return name if name in tensors else None
+
+
+def read_sizes(text: str, tensors: Set[str], ints: Set[str]) -> list[str | tuple[str, int]] | None:
+    """Return each size of a list: an int, an argument, or a tensor and the number of its dim."""
+    text = text.strip()
+    if text in _EMPTY:
+        return []
+    match = _LIST.fullmatch(text)
+    if match is None:
+        return None
+    sizes: list[str | tuple[str, int]] = []
+    for each in cpp_text.split(match["sizes"]):
+        size = _SIZE.fullmatch(each)
+        number = _INTEGER.fullmatch(each)
+        if size is not None and size["tensor"] in tensors:
+            sizes.append((size["tensor"], int(size["axis"])))
+        elif number is not None:
+            sizes.append(number["digits"])
+        elif each in ints:
+            sizes.append(each)
+        else:
+            return None
+    return sizes
+
+
+def read_argument(text: str, strings: Set[str]) -> str | None:
+    """Return a constant of a call in ops.toml, or one of some arguments that are strings."""
+    text = text.strip()
+    if text in ("true", "false"):
+        return text.capitalize()
+    number, string, characters = (
+        pattern.fullmatch(text) for pattern in (_INTEGER, _STRING, _CHARACTERS)
+    )
+    if number is not None:
+        return str(int(number["digits"]))
+    if string is not None:
+        return ast.unparse(ast.Constant(string["text"]))
+    if characters is not None and characters["name"] in strings:
+        return characters["name"]
+    return None
