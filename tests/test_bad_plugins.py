@@ -239,9 +239,6 @@ def test_commands_survive_and_name_those_that_end_the_process(
     assert "ended with status 0 before it was done" in shown
     done = environment.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
     probes = json.loads(done.stdout)["sections"]["plugins"]
-    [core] = (probe for probe in probes if probe["name"] == "import custom_pypto.core")
-    assert core["value"].startswith("works only without ")
-    assert all(name in core["advice"] for name in ENDING)
     problems = {probe["name"]: probe["remark"] for probe in probes if probe["level"] == "problem"}
     assert all(how in problems[name] for name, (_, how) in ENDING.items())
 

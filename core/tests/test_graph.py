@@ -183,3 +183,22 @@ def test_plugin_that_was_taken_back_is_not_asked_for_converters(site: Site) -> N
     code = "try: import custom_pypto.core\nexcept RuntimeError: pass"
     done = site.start(code, REGISTERED, CUSTOM_PYPTO_STRICT="1")
     assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_converters_are_registered_when_torchair_imports_core(standalone: Site) -> None:
+    path = standalone.folder / "torchair" / "__init__.py"
+    path.write_text("import custom_pypto.core\n" + TORCHAIR, encoding="utf-8")
+    # It is incomplete when core is loaded: they come with the first use of an op.
+    code = "import torchair, torch; torch.ops.custom_pypto.first"
+    assert standalone.run(code, REGISTERED) == BOTH
+
+
+def test_torchair_that_somebody_put_there_gets_them_on_the_next_occasion(site: Site) -> None:
+    site.install("acme", PLUGIN, ops=OPS)
+    code = f"""
+        import sys, types, custom_pypto.core as core
+        torchair = sys.modules["torchair"] = types.ModuleType("torchair")
+        exec({TORCHAIR!r}, vars(torchair))
+        core.plugins()
+    """
+    assert site.run(code, REGISTERED) == BOTH

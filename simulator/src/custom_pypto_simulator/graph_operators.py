@@ -6,7 +6,10 @@ for an absent one. Attributes are the keyword arguments.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 import torch
@@ -19,20 +22,39 @@ Ints = Sequence[int]
 
 def run(type_: str, inputs: Iterable[Tensor | None], attributes: Mapping[str, Any]) -> list[Tensor]:
     """Computes a node. Raises ValueError for an attribute that is unknown, or not emulated."""
-    only = _ONLY.get(type_, {})
-    for name in only.keys() & attributes:
-        _expect(type_, name, attributes[name], only[name])
-    given = {name: value for name, value in attributes.items() if name not in only}
-    try:
-        result = OPERATORS[type_](*inputs, **given)
-    except TypeError as error:
-        raise ValueError(f"{type_}: {error}") from error
+    known, only = _keywords(type_), _ONLY.get(type_, {})
+    given = {}
+    for name, value in attributes.items():
+        if name in only:
+            _expect(type_, name, value, only[name])
+        elif name in known:
+            wanted = _WANTED.get(type(known[name]), object)
+            if not isinstance(value, wanted):
+                raise ValueError(f"{type_} has an attribute '{name}' that is not of {wanted}")
+            given[name] = value
+        else:
+            raise ValueError(f"{type_} was given the attribute '{name}', which is not known of it")
+    result = OPERATORS[type_](*inputs, **given)
     return [result] if isinstance(result, Tensor) else list(result)
 
 
 def _expect(type_: str, name: str, value: object, only: object) -> None:
     if value != only:
         raise ValueError(f"{type_} with the attribute '{name}' = {value} is not emulated")
+
+
+_WANTED: dict[type, Any] = {bool: int, int: int, float: float, tuple: list}
+"""The type of an attribute, by the type of its default."""
+
+
+@functools.cache
+def _keywords(type_: str) -> dict[str, Any]:
+    """The attributes of an operator, and their defaults."""
+    function = OPERATORS[type_]
+    if not isinstance(function, FunctionType):
+        return {}
+    parameters = inspect.signature(function).parameters.values()
+    return {each.name: each.default for each in parameters if each.kind is each.KEYWORD_ONLY}
 
 
 def _matmul(

@@ -155,7 +155,9 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
                 _run_and_exit(op, tally.series.seed, numbers, time_limit, folder, pipe)
             _, status = os.waitpid(process, 0)
         judged = folder / "judged"
-        lines = judged.read_text(encoding="utf-8").splitlines() if judged.exists() else []
+        text = judged.read_text(encoding="utf-8") if judged.exists() else ""
+        # Behind the last end of a line is what a process that ended could not finish.
+        lines = text.split("\n")[:-1]
         for number, line in enumerate(lines, numbers.start):
             judgement = Judgement(**json.loads(line))
             tally.count(judgement)
@@ -210,6 +212,7 @@ def _run_calls(op: Op, seed: int, numbers: range, time_limit: float, judged: Tex
     warnings.simplefilter("ignore")
     # Ends the process, also in the middle of a kernel.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + _MEMORY

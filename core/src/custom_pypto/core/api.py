@@ -39,6 +39,7 @@ def load_new() -> None:
 def plugins() -> tuple[PluginRecord, ...]:
     """Return every installed plugin: the loaded in loading order, then the others by name."""
     loader = start()
+    loader.complete()
     loaded = loader.loaded()
     others = (plugin for plugin in loader.plugins if plugin not in loaded)
     ordered = (*loaded, *sorted(others, key=lambda plugin: plugin.name))
@@ -47,7 +48,9 @@ def plugins() -> tuple[PluginRecord, ...]:
 
 def ops() -> tuple[OpRecord, ...]:
     """Return the ops of the loaded plugins, by name."""
-    records = (op for plugin in start().loaded() for op in plugin.record().ops)
+    loader = start()
+    loader.complete()
+    records = (op for plugin in loader.loaded() for op in plugin.record().ops)
     return tuple(sorted(records, key=lambda op: op.name))
 
 

@@ -3,7 +3,8 @@
 torchair comes in torch_npu as the package ``torch_npu.dynamo.torchair``; importing torch_npu puts a
 stand-in called ``torchair`` into `sys.modules`, which imports that package on first use. Importing
 torchair is slow and needs CANN, so core neither imports it nor touches the stand-in: it waits for
-the package, under either name, by `AfterImport`.
+the package, under either name, by `AfterImport`. If torchair imports core, or another thread is
+importing torchair, the converters are registered when an op or the records are next looked up.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Graph:
 
     def __init__(self) -> None:
         self._waiting: dict[str, Converters] = {}
-        self._imports = AfterImport(_PACKAGES, self._register)
+        self._imports = AfterImport(_PACKAGES, self.register)
 
     def add(self, plugin: str, converters: Converters) -> None:
         """Register what `converters` returns, once torchair is imported. Failures give warnings."""
@@ -38,18 +39,19 @@ class Graph:
         if _torchair() is None:
             self._imports.watch()
         else:
-            self._register()
+            self.register()
 
     def remove(self, plugin: str) -> None:
         """Forget a plugin whose converters have not been registered yet."""
         self._waiting.pop(plugin, None)
 
-    def _register(self) -> None:
-        torchair = _torchair()
+    def register(self) -> None:
+        """Register the waiting converters if torchair is there. Failures give warnings."""
+        torchair = _torchair() if self._waiting else None
         if torchair is None:
             return
         for plugin in list(self._waiting):
-            # Another thread may have taken it.
+            # Another thread may have taken it, or this one: registering looks ops up.
             converters = self._waiting.pop(plugin, None)
             if converters is not None:
                 _register_one(torchair, plugin, converters)

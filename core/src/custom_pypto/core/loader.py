@@ -97,6 +97,10 @@ class Loader:
 
     # `namespace` calls the rest.
 
+    def complete(self) -> None:
+        """Do what could not be done while plugins loaded: see `graph`."""
+        self._graph.register()
+
     def op_names(self) -> list[str]:
         """Return the names of the ops of the loaded plugins, without overload."""
         return sorted(op for each in self.loaded() for op in each.installed.families)
