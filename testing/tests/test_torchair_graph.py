@@ -44,12 +44,6 @@ def test_nodes_are_recorded(package: str, torchair_graph: Graph) -> None:
     assert [each.op_type for each in inputs["x"]] == ["Split", "Cast", ""]
 
 
-def test_a_type_can_be_broken(package: str, torchair_graph: Graph) -> None:
-    torchair_graph.broken.add("Join")
-    with pytest.raises(RuntimeError, match="No node of Join can be made"):
-        importlib.import_module(f"{package}.converter").convert(GraphTensor("x", 3), 2)
-
-
 @pytest.mark.parametrize("turn", [1, 2])
 def test_what_imported_the_stand_in_is_forgotten(
     package: str, request: pytest.FixtureRequest, turn: int

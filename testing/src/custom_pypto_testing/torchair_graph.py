@@ -72,8 +72,6 @@ class Graph:
         """Op types that are registered, by `custom_pypto.core.ge_operators`."""
         self.definitions: dict[str, tuple[list[Any], list[Any], list[Any]]] = {}
         """Inputs, outputs and attributes of registered op types, where that matters."""
-        self.broken: set[str] = set()
-        """Op types whose nodes cannot be made."""
         self.nodes: list[tuple[str, Mapping[str, Any], Mapping[str, Any]]] = []
         """Op type, inputs and attributes of each."""
 
@@ -95,8 +93,6 @@ class Graph:
         attrs: Mapping[str, Any] | None = None,
     ) -> Any:
         """As `torchair.ge.custom_op`: one output, or a tuple of them; a list of dynamic ones."""
-        if op_type in self.broken:
-            raise RuntimeError(f"No node of {op_type} can be made.")
         self.nodes.append((op_type, inputs, attrs or {}))
         made = [
             [GraphTensor.of_node(f"{each[0]}{i}", op_type) for i in range(each[1])]
