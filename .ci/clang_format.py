@@ -1,4 +1,4 @@
-"""Check, or with --fix correct, the formatting of every C++ file of the repository."""
+"""Check, or with --fix correct, the formatting of every C and C++ file of the repository."""
 
 from __future__ import annotations
 
@@ -8,38 +8,30 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = (
-    "benchmarks",
-    "blocks",
-    "builder",
-    "core",
-    "integrations",
-    "plugins",
-    "simulator",
-    "testing",
-    "tests",
-)
-SUFFIXES = {".cpp", ".h"}
-GENERATED = {"build", "dist"}
 
 
 def main() -> int:
     """Run clang-format; return its exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--fix", action="store_true", help="rewrite the files")
-    parser.add_argument("files", nargs="*", type=Path, help="only these (default: all)")
     options = parser.parse_args()
     mode = ["-i"] if options.fix else ["--dry-run", "-Werror"]
-    return subprocess.run(["clang-format", *mode, *(options.files or _sources())]).returncode
+    return subprocess.run(["clang-format", *mode, *_sources()]).returncode
 
 
 def _sources() -> list[Path]:
-    return sorted(
-        path
-        for folder in FOLDERS
-        for path in (ROOT / folder).rglob("*")
-        if path.suffix in SUFFIXES and not GENERATED.intersection(path.relative_to(ROOT).parts)
+    command = (
+        "git",
+        "ls-files",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+        "*.cpp",
+        "*.h",
+        "*.c",
     )
+    found = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
+    return [path for path in map(ROOT.joinpath, found) if path.is_file()]
 
 
 if __name__ == "__main__":

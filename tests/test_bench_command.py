@@ -16,7 +16,7 @@ from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import guard
 from custom_pypto_testing.ops_under_test import op_of_plugin
-from custom_pypto_testing.timing import peaks, process_memory, sample
+from custom_pypto_testing.timing import peaks, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.peaks import Peak, Work, at_peak
 from custom_pypto_testing.timing.sample import measure_call
@@ -260,11 +260,3 @@ def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str, kind: st
         assert not re.search(r"[(\[]", "".join(instructions)), body
         # And counting the rounds.
         assert len(instructions) - len(working) <= 2, body
-
-
-def test_growth_is_the_peak_and_not_what_is_kept() -> None:
-    size = 2**28
-    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
-    assert grown is not None
-    # The system counts pages in batches for each thread.
-    assert 0.99 * size <= grown < 1.5 * size

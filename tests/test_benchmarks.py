@@ -12,7 +12,7 @@ import torch
 from custom_pypto.core import reference
 from torch import Tensor
 
-from benchmarks import cpu
+from benchmarks import cpu, process_memory
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
 from benchmarks.cases.paging import generator, normal, visible
 from benchmarks.eager import (
@@ -132,3 +132,11 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
         cpu.main(["--quick", "--no-compile", "--output", str(output)])
     run = json.loads(output.read_text())
     assert [row["sample"] for row in run["results"]] == ["[16] float32"]
+
+
+def test_growth_is_the_peak_and_not_what_is_kept() -> None:
+    size = 2**28
+    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    assert grown is not None
+    # The system counts pages in batches for each thread.
+    assert 0.99 * size <= grown < 1.5 * size

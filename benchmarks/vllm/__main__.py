@@ -17,10 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from custom_pypto_testing.timing import process_memory
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Columns, Measured, number, ratio_of, time_of
 
+from benchmarks import process_memory
 from benchmarks.run import Run, Worker, make_parser
 from benchmarks.vllm import engine, selection
 from benchmarks.vllm.engine import OPS, Settings

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from custom_pypto_testing.timing import process_memory
 from torch.autograd.profiler import profile
+
+from benchmarks import process_memory
 
 OPS = (
     "custom_pypto::npu_lightning_indexer_pto",

@@ -16,12 +16,6 @@ give({
     "ops": [op.name for op in core.ops()],
 })
 """
-# A hang prints stacks after seconds; the tests do not wait, and end the process.
-END_A_HANG = """
-import faulthandler
-later = faulthandler.dump_traceback_later
-faulthandler.dump_traceback_later = lambda limit, **options: later(0.3, exit=True, **options)
-"""
 HOOKS = """
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 import torch

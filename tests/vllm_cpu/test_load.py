@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from checkpoints import prompts
-from custom_pypto_testing.timing import process_memory
 from engine import as_prompt, engine, generate, sampling
 
+from benchmarks import process_memory
 from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 
 REQUESTS, AT_ONCE, ABORTED = 200, 16, 20

@@ -33,6 +33,5 @@ __all__ = [
     "live_objects",
     "lose_device",
 ]
-__version__ = "0.1.0"
 
 activate()

@@ -147,7 +147,7 @@ def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
         return Judgement(accepted=True, reason=TOO_LARGE)
     mutable = {name: _bytes(each) for name, each in call.mutable.items() if not each.is_meta}
     before = {name: each.clone() for name, each in mutable.items()}
-    kernel = _outcome(call, call.run)
+    kernel = _outcome(call.run)
     accepted = kernel.error is None
     if kernel.error is not None:
         written = [name for name, each in mutable.items() if not each.equal(before[name])]
@@ -203,7 +203,7 @@ def _is_copied_for_long(call: Case) -> bool:
     return any(each.numel() > _MOST_ELEMENTS for each in lazy)
 
 
-def _outcome(call: Case, run: Callable[[], Any]) -> Outcome:
+def _outcome(run: Callable[[], Any]) -> Outcome:
     try:
         returned = run()
     except Exception as error:
@@ -214,13 +214,13 @@ def _outcome(call: Case, run: Callable[[], Any]) -> Outcome:
 def _run_fake(call: Case, *, in_fake_mode: bool) -> Outcome:
     try:
         if not in_fake_mode:
-            return _outcome(call, call.map(Twins()).run)
+            return _outcome(call.map(Twins()).run)
         mode = FakeTensorMode()
         fakes = call.map(lambda name, tensor: mode.from_tensor(tensor))
     except Exception as error:
         return Outcome(None, error)
     with mode:
-        return _outcome(call, fakes.run)
+        return _outcome(fakes.run)
 
 
 def _bytes(tensor: torch.Tensor) -> torch.Tensor:

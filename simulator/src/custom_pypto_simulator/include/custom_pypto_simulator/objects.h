@@ -107,7 +107,6 @@ namespace custom_pypto_simulator {
 // Status codes of aclnn functions.
 constexpr int kParameterNull = 161001;
 constexpr int kParameterInvalid = 161002;
-constexpr int kRuntimeError = 361001;
 constexpr int kInnerError = 561000;
 constexpr int kNullExecutor = 561101;
 constexpr int kSmallWorkspace = 561103;
