@@ -1,7 +1,8 @@
 """The wheels of this repository: every folder with a pyproject.toml is a distribution.
 
-``build WHEELHOUSE FOLDER ...`` builds them, and ``install WHEELHOUSE FOLDER ...`` replaces the
-installed ones. A FOLDER may be a pattern, such as ``plugins/*``.
+``list FOLDER ...`` prints their names, ``build WHEELHOUSE FOLDER ...`` builds them, and
+``install WHEELHOUSE FOLDER ...`` replaces the installed ones. A FOLDER may be a pattern, such as
+``plugins/*``.
 """
 
 from __future__ import annotations
@@ -77,13 +78,16 @@ def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(required=True, dest="command")
-    for name in ("build", "install"):
+    for name in ("list", "build", "install"):
         command = commands.add_parser(name)
-        command.add_argument("wheelhouse", type=Path)
+        if name != "list":
+            command.add_argument("wheelhouse", type=Path)
         command.add_argument("folders", nargs="+")
     options = parser.parse_args()
     projects = find(options.folders)
-    if options.command == "build":
+    if options.command == "list":
+        print("\n".join(projects))
+    elif options.command == "build":
         build(options.wheelhouse, projects)
     else:
         install(options.wheelhouse, projects)
