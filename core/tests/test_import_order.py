@@ -195,7 +195,7 @@ from importlib._bootstrap import _blocking_on
 from importlib.machinery import PathFinder
 class Slow(PathFinder):
     def find_spec(name, path=None, target=None):
-        if name not in ("acme", "custom_pypto"): return None
+        if name != package: return None
         spec = PathFinder.find_spec(name, path, target)
         spec.loader.create_module = wait
         return spec
@@ -216,6 +216,23 @@ IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
 ).replace("threads = ", "errors = []\nthreads = ", 1)
 
 
+def import_together(site: Site, paths: list[Path], modules: list[str]) -> tuple[list[str], object]:
+    """Import `modules` in a thread each; return names of errors, and what core then has."""
+    package = modules[0].partition(".")[0]
+    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
+    report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
+    done = site.server.run(code + report, paths, {})
+    assert done.returncode == 0, done.stderr
+    errors, registry = json.loads(done.stdout)
+    return errors, registry
+
+
+def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[Path]) -> None:
+    """So core imports no module in the package of plugins: who does waits for the package."""
+    modules = ["custom_pypto_plugin", "custom_pypto.core"]
+    assert import_together(site, three, modules) == ([], OF_THREE)
+
+
 @pytest.mark.parametrize(
     "modules",
     [
@@ -226,11 +243,7 @@ IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
 def test_core_whose_import_met_a_deadlock_can_be_imported(
     site: Site, three: list[Path], modules: list[str]
 ) -> None:
-    code = f"{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
-    report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
-    done = site.server.run(code + report, three, {})
-    assert done.returncode == 0, done.stderr
-    errors, registry = json.loads(done.stdout)
+    errors, registry = import_together(site, three, modules)
     # There is none if the thread that imports core itself is the first.
     assert errors in (["_DeadlockError"], [] if "custom_pypto.core" in modules else None)
     assert registry == OF_THREE

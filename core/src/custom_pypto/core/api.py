@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from custom_pypto_contract.errors import did_you_mean
-from custom_pypto_plugin.contributions import Reference, SampleInput
+from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
 from custom_pypto.core.contracts import bind_arguments

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from custom_pypto_plugin.contributions import Autograd
+from custom_pypto_plugin import Autograd
 from torch._ops import OpOverload
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function

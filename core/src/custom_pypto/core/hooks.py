@@ -9,8 +9,7 @@ from typing import Any, cast
 
 import pluggy
 from custom_pypto_contract.errors import did_you_mean
-from custom_pypto_plugin import hookspecs
-from custom_pypto_plugin.contributions import Autograd, Reference
+from custom_pypto_plugin import Autograd, Reference, hookspecs
 
 from custom_pypto.core.errors import LoadError, describe_error
 

@@ -9,7 +9,7 @@ import torch
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_plugin.contributions import Autograd
+from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.contracts.kernels import checked_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
