@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from build_project import PYPROJECT, SOURCES, Project, tiny_project
 from custom_pypto_build.errors import BuildError
-from custom_pypto_build.patterns import SOURCE_SUFFIXES
-from custom_pypto_build.settings import KEYS, read_settings, read_simulated_kernels
+from custom_pypto_build.settings import (
+    KEYS,
+    SOURCE_SUFFIXES,
+    read_settings,
+    read_simulated_kernels,
+)
 
 REFUSED = Path(__file__).with_name("settings_refused.txt")
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"

@@ -3,35 +3,60 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
-from custom_pypto_contract import manifest, ops_file, tables
+from custom_pypto_contract import ops_file, tables
 from custom_pypto_contract.errors import ContractError, did_you_mean
-from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
-from custom_pypto_contract.tables import TableError, record, table_of
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP, PLUGIN_NAME
+from custom_pypto_contract.op_name import OP_NAME
+from custom_pypto_contract.tables import TableError, Validator, record, table_of, text_matching
 
-from . import patterns
 from .errors import BuildError
 
 TABLE = "tool.custom-pypto"
-_STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
-_ISA = dict.fromkeys(("sources", "int8-sources", "cxx-flags"), _STRINGS)
+SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+_LONGEST_NAME = 255
+
+
+def _list_of(validate: Validator) -> Validator:
+    return tables.list_of(validate, "a list of non-empty strings")
+
+
+_STRINGS = _list_of(tables.filled_text)
+_FLAGS = _list_of(
+    text_matching(
+        "(?!.*TORCH_TARGET_VERSION).+",
+        "a flag that leaves TORCH_TARGET_VERSION as it is: every plugin is compiled for the same"
+        " stable ABI, so that one wheel serves every torch",
+    )
+)
+_ISA = {"sources": _STRINGS, "int8-sources": _STRINGS, "cxx-flags": _FLAGS}
 KEYS = {
     "sources": _STRINGS,
     "include-dirs": _STRINGS,
-    "include-packages": _STRINGS,
-    "cxx-flags": _STRINGS,
+    "include-packages": _list_of(
+        text_matching(
+            r"[^\W\d]\w*",
+            "the name of a top-level package of Python, such as 'custom_pypto_blocks'",
+        )
+    ),
+    "cxx-flags": _FLAGS,
     "opp": tables.filled_text,
-    "requires-ops": _STRINGS,
+    "requires-ops": _list_of(
+        text_matching(
+            OP_NAME.pattern,
+            "the name of an op as it stands after torch.ops.custom_pypto, such as 'foo' or"
+            " 'foo.overload'",
+        )
+    ),
     "isa": record(_ISA),
     "ascendc": _STRINGS,
-    "simulated-kernels": table_of(_STRINGS),
+    "simulated-kernels": table_of(_STRINGS, of_identifiers=True),
 }
 """The keys of ``[tool.custom-pypto]``, and what each takes."""
-_VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -143,16 +168,19 @@ def _read(root: Path, *, is_plugin: bool) -> Settings:
         module=module,
         sources=sources,
         isa_sources=isa_sources,
-        isa_flags=_flags(f"{TABLE}.isa", table.get("isa", {})),
+        isa_flags=tuple(table.get("isa", {}).get("cxx-flags", ())),
         ascendc_sources=ascendc_sources,
         include_dirs=tuple(
             _folder(root, "include-dirs", path) for path in table.get("include-dirs", [])
         ),
-        include_packages=_include_packages(table),
-        flags=_flags(TABLE, table),
+        include_packages=tuple(table.get("include-packages", ())),
+        flags=tuple(table.get("cxx-flags", ())),
         opp=_opp(root, table),
-        requires_ops=_requires_ops(table),
-        simulated_kernels=_simulated_kernels(root, table),
+        requires_ops=tuple(table.get("requires-ops", ())),
+        simulated_kernels={
+            vendor: tuple(_match_sources(root, f"{TABLE}.simulated-kernels.{vendor}", files))
+            for vendor, files in table.get("simulated-kernels", {}).items()
+        },
     )
 
 
@@ -184,7 +212,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
             f' {where}  my_op = "my_package"' + did_you_mean(GROUP, others)
         )
     [(name, module)] = entries.items()
-    if not manifest.is_plugin_name(name):
+    if re.fullmatch(PLUGIN_NAME, name) is None:
         raise BuildError(
             f"pyproject.toml: {where}: the plugin's name must be lower case letters, digits and"
             f" '_', a letter first, got {name!r}"
@@ -211,16 +239,16 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tup
                     ' C++ files to compile, such as sources = ["csrc/**/*.cpp"]'
                 )
         return (), ()
-    paths = patterns.sources(root, key, table["sources"])
+    paths = _match_sources(root, key, table["sources"])
     isa = table.get("isa", {})
     isa_key = f"{TABLE}.isa"
     isa_paths: list[str] = []
     int8_paths: list[str] = []
     if "isa" in table:
         if "int8-sources" in isa:
-            int8_paths = patterns.sources(root, f"{isa_key}.int8-sources", isa["int8-sources"])
+            int8_paths = _match_sources(root, f"{isa_key}.int8-sources", isa["int8-sources"])
         if "sources" in isa or not int8_paths:
-            isa_paths = patterns.sources(root, f"{isa_key}.sources", isa.get("sources", []))
+            isa_paths = _match_sources(root, f"{isa_key}.sources", isa.get("sources", []))
         isa_paths = sorted({*isa_paths, *int8_paths})
         if set(paths) <= set(isa_paths):
             raise BuildError(
@@ -237,7 +265,7 @@ def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -
     if "ascendc" not in table:
         return ()
     key = f"{TABLE}.ascendc"
-    paths = patterns.sources(root, key, table["ascendc"])
+    paths = _match_sources(root, key, table["ascendc"])
     for path in compiled & {*paths}:
         raise BuildError(
             f"pyproject.toml: {TABLE}.sources and {key} both match {path!r}: the"
@@ -246,34 +274,9 @@ def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -
     return tuple(paths)
 
 
-def _simulated_kernels(root: Path, table: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    key = f"{TABLE}.simulated-kernels"
-    sources = {}
-    for vendor, files in table.get("simulated-kernels", {}).items():
-        if _VENDOR.fullmatch(vendor) is None:
-            raise BuildError(
-                f"pyproject.toml: {key}: the vendor {vendor!r} must be"
-                " letters, digits, '_' and '-', beginning with a letter or digit: it names the"
-                " folder vendors/<vendor> of an opp package"
-            )
-        sources[vendor] = tuple(patterns.sources(root, f"{key}.{vendor}", files))
-    return sources
-
-
-def _include_packages(table: Mapping[str, Any]) -> tuple[str, ...]:
-    names = tuple(table.get("include-packages", ()))
-    for name in names:
-        if not name.isidentifier():
-            raise BuildError(
-                f"pyproject.toml: {TABLE}.include-packages: {name!r} is not the name of a top-level"
-                ' package of Python, such as "custom_pypto_blocks"'
-            )
-    return names
-
-
 def _folder(root: Path, name: str, path: str) -> str:
     key = f"{TABLE}.{name}"
-    patterns.check_inside(key, path)
+    _check_inside(key, path)
     if not (root / path).is_dir():
         folders = [p.name for p in root.iterdir() if p.is_dir()]
         raise BuildError(
@@ -281,17 +284,6 @@ def _folder(root: Path, name: str, path: str) -> str:
             + did_you_mean(path, folders)
         )
     return PurePosixPath(path).as_posix()
-
-
-def _flags(key: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    flags = table.get("cxx-flags", [])
-    for flag in flags:
-        if "TORCH_TARGET_VERSION" in flag:
-            raise BuildError(
-                f"pyproject.toml: {key}.cxx-flags: {flag!r} cannot be set: every plugin is"
-                " compiled for the same stable ABI, so that one wheel serves every torch"
-            )
-    return tuple(flags)
 
 
 def _opp(root: Path, table: Mapping[str, Any]) -> str | None:
@@ -303,15 +295,70 @@ def _opp(root: Path, table: Mapping[str, Any]) -> str | None:
     return path
 
 
-def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
-    ops = table.get("requires-ops", [])
-    for op in ops:
-        if not manifest.is_op_name(op):
+def _match_sources(root: Path, key: str, patterns: Sequence[str]) -> list[str]:
+    """The C++ files below `root` that `patterns` match, relative to it, each once; sorted.
+
+    Raises:
+        BuildError: there is no pattern, one matches nothing, or what it matches is no source. The
+            text names `key`, where the patterns stand.
+    """
+    if not patterns:
+        raise BuildError(f"pyproject.toml: {key} is empty; name the C++ files to compile")
+    return sorted({path for pattern in patterns for path in _matched(root, key, pattern)})
+
+
+def _glob(root: Path, key: str, pattern: str) -> list[str]:
+    """The files below `root` that `pattern` matches, relative to it.
+
+    Raises:
+        BuildError: it is no pattern, or one of files elsewhere.
+    """
+    _check_inside(key, pattern)
+    try:
+        return [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
+    except ValueError as error:
+        raise BuildError(f"pyproject.toml: {key}: {pattern!r}: {error}") from None
+
+
+def _check_inside(key: str, path: str) -> None:
+    """Refuse a path or pattern that does not stay below the folder of pyproject.toml.
+
+    Raises:
+        BuildError: always then.
+    """
+    parts = PurePosixPath(path).parts
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise BuildError(f"pyproject.toml: {key}: no file has a name as long as in {path!r}")
+    if not parts or path.startswith("/") or ".." in parts:
+        raise BuildError(
+            f"pyproject.toml: {key}: {path!r} must be a path below the folder of pyproject.toml, so"
+            " that a source distribution can hold it"
+        )
+
+
+def _matched(root: Path, key: str, pattern: str) -> list[str]:
+    paths = _glob(root, key, pattern)
+    if not paths:
+        folder = PurePosixPath(pattern).parent
+        raise BuildError(
+            f"pyproject.toml: {key}: {pattern!r} matches no file in {root}"
+            + did_you_mean(pattern, _files_like(root, folder))
+        )
+    for path in paths:
+        if PurePosixPath(path).suffix not in SOURCE_SUFFIXES:
             raise BuildError(
-                f"pyproject.toml: {TABLE}.requires-ops: {op!r} must be the name of an op as"
-                " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
+                f"pyproject.toml: {key}: {pattern!r} matches {path!r}; a source ends in"
+                f" {', '.join(SOURCE_SUFFIXES)}; headers are found through"
+                " tool.custom-pypto.include-dirs"
             )
-    return tuple(ops)
+    return paths
+
+
+def _files_like(root: Path, folder: PurePosixPath) -> list[str]:
+    inside = root / folder
+    if any(c in str(folder) for c in "*?["):
+        return []
+    return [p.relative_to(root).as_posix() for p in inside.glob("*")] if inside.is_dir() else []
 
 
 def read_toml(path: Path) -> dict[str, Any]:
