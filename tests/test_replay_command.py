@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto import core
-from custom_pypto.core.recorded_call import encode
+from custom_pypto.core.call_record import encode
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_plugin import Reference
