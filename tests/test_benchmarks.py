@@ -23,7 +23,7 @@ from benchmarks.eager import (
     select_in_sequence,
     select_in_tensor_dtype,
 )
-from examples.sparse_decode import sizes
+from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
 from examples.text import Text
 
@@ -32,7 +32,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
 def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
-    size = dataclasses.replace(sizes.SMALL, contexts=(2300, 130), steps=1)
+    size = dataclasses.replace(layer.SMALL, contexts=(2300, 130), steps=1)
     session = Session(size, Text.load())
     for _ in session.prefill():
         pass
