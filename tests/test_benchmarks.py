@@ -12,9 +12,9 @@ import torch
 from custom_pypto.core import reference
 from torch import Tensor
 
-from benchmarks import cpu, process_memory
+from benchmarks import cpu
+from benchmarks.case import generator, normal, visible
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
-from benchmarks.cases.paging import generator, normal, visible
 from benchmarks.eager import (
     Baseline,
     FusedArguments,
@@ -23,6 +23,7 @@ from benchmarks.eager import (
     select_in_sequence,
     select_in_tensor_dtype,
 )
+from benchmarks.vllm.engine import growth
 from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
 from examples.text import Text
@@ -136,7 +137,7 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
 
 def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     size = 2**28
-    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    grown = growth(lambda: torch.ones(size, dtype=torch.uint8).max())
     assert grown is not None
     # The system counts pages in batches for each thread.
     assert 0.99 * size <= grown < 1.5 * size
