@@ -15,7 +15,7 @@ import torch
 from custom_pypto_plugin import Reference, SampleInput
 from custom_pypto_testing import checks
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.thread_activity import run_watched
+from custom_pypto_testing.checks.threads import run_watched
 from faulty_ops import (
     ACCUMULATE,
     NAMESPACE,
