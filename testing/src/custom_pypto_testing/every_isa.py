@@ -80,7 +80,7 @@ class EveryIsa:
 
 
 @cache
-def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int, str, str]:
+def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int | None, str, str]:
     """Run tests at each instruction set but that of this process."""
     own, isas = str(core.cpu_isa(plugin)), " ".join(every_isa())
     return guarded.run(
