@@ -25,16 +25,17 @@ T = TypeVar("T")
 
 
 class Run:
-    """What is measured goes to standard output and, after each row, into a JSON file."""
+    """What is measured goes to standard output, and as a line of JSON into a file."""
 
     def __init__(self, output: Path, **details: object) -> None:
         """Print the machine and further `details`."""
-        self.rows: list[Measured] = []
-        self._file = output
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._machine = describe_machine() | details
+        output.parent.mkdir(parents=True, exist_ok=True)
+        # A run that is interrupted keeps each line.
+        self._file = output.open("w", encoding="utf-8", buffering=1)
         self._columns: Columns = {}
-        print(" · ".join(f"{name} {value}" for name, value in self._machine.items()), flush=True)
+        machine = describe_machine() | details
+        self._file.write(json.dumps(machine) + "\n")
+        print(" · ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
 
     def begin(self, title: str, columns: Columns) -> None:
         """Begin a table."""
@@ -42,25 +43,14 @@ class Run:
         print(f"\n{title}\n{table_heading(columns)}", flush=True)
 
     def add(self, row: Measured) -> None:
-        """Add a row to the table. A run that is interrupted keeps it."""
-        self.rows.append(row)
+        """Add a row to the table."""
         print(table_line(self._columns, row), flush=True)
-        self._save()
+        self._file.write(json.dumps(asdict(row)) + "\n")
 
     def end(self) -> None:
         """Say where the rows are."""
-        print(f"\nwritten: {self._file}")
-
-    def _save(self) -> None:
-        document = {
-            "machine": self._machine,
-            "unit": "seconds: lower quartile, median, upper quartile",
-            "results": [asdict(row) for row in self.rows],
-        }
-        # The file has all or nothing of them.
-        part = self._file.with_suffix(".json.part")
-        part.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        part.replace(self._file)
+        self._file.close()
+        print(f"\nwritten: {self._file.name}")
 
 
 class Worker:
@@ -96,7 +86,7 @@ def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--output",
         type=Path,
-        default=Path("build", "benchmark", f"{name}.json"),
+        default=Path("build", "benchmark", f"{name}.jsonl"),
         metavar="FILE",
         help="where to write (default: %(default)s)",
     )
