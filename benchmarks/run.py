@@ -30,11 +30,10 @@ class Run:
     def __init__(self, output: Path, **details: object) -> None:
         """Print the machine and further `details`."""
         output.parent.mkdir(parents=True, exist_ok=True)
-        # A run that is interrupted keeps each line.
-        self._file = output.open("w", encoding="utf-8", buffering=1)
+        self._file = output
         self._columns: Columns = {}
         machine = describe_machine() | details
-        self._file.write(json.dumps(machine) + "\n")
+        output.write_text(json.dumps(machine) + "\n", encoding="utf-8")
         print(" · ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
 
     def begin(self, title: str, columns: Columns) -> None:
@@ -43,14 +42,14 @@ class Run:
         print(f"\n{title}\n{table_heading(columns)}", flush=True)
 
     def add(self, row: Measured) -> None:
-        """Add a row to the table."""
+        """Add a row to the table. A run that is interrupted keeps it."""
         print(table_line(self._columns, row), flush=True)
-        self._file.write(json.dumps(asdict(row)) + "\n")
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
 
     def end(self) -> None:
         """Say where the rows are."""
-        self._file.close()
-        print(f"\nwritten: {self._file.name}")
+        print(f"\nwritten: {self._file}")
 
 
 class Worker:
