@@ -174,7 +174,7 @@ def _properties(
     return {
         "shape": numbers(tensor.shape),
         "dtype": tensor.dtype,
-        "strides": relevant_strides(numbers(tensor.stride()), numbers(tensor.shape)),
+        "strides": [*relevant_strides(numbers(tensor.stride()), numbers(tensor.shape))],
         "device": tensor.device,
     }
 
