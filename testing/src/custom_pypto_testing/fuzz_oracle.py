@@ -8,13 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
-
 from .case import Case
 from .fuzz_inputs import HostileCall
 from .meta_tensors import Properties, Twins, properties_of
-from .outputs import tensor_outputs
+from .outputs import storage_bytes, tensor_outputs
 
 _REFUSALS = (RuntimeError, TypeError, NotImplementedError)
 _MOST_ELEMENTS = 2**22
@@ -112,7 +109,7 @@ def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
     fake = _run_fake(call, in_fake_mode=in_fake_mode) if has_fake else Outcome(None, None)
     if _is_copied_for_long(call) or (fake.error is None and _is_too_large(call, fake)):
         return Judgement(accepted=True, reason=TOO_LARGE)
-    mutable = {name: _bytes(each) for name, each in call.mutable.items() if not each.is_meta}
+    mutable = {name: storage_bytes(each) for name, each in call.mutable.items() if not each.is_meta}
     before = {name: each.clone() for name, each in mutable.items()}
     kernel = _outcome(call.run)
     accepted = kernel.error is None
@@ -173,16 +170,4 @@ def _outcome(run: Callable[[], Any]) -> Outcome:
 
 
 def _run_fake(call: Case, *, in_fake_mode: bool) -> Outcome:
-    try:
-        if not in_fake_mode:
-            return _outcome(call.map(Twins()).run)
-        mode = FakeTensorMode()
-        fakes = call.map(lambda name, tensor: mode.from_tensor(tensor))
-    except Exception as error:
-        return Outcome(None, error)
-    with mode:
-        return _outcome(fakes.run)
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(tensor.untyped_storage())
+    return _outcome(call.run_fake if in_fake_mode else lambda: call.map(Twins()).run())

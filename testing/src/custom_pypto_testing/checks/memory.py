@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from custom_pypto_testing.case import Case
+from custom_pypto_testing.case import Case, refusal_of
+from custom_pypto_testing.comparison import bits
 
 if TYPE_CHECKING:
     from custom_pypto_testing.ops_under_test import Op
@@ -34,21 +34,18 @@ def check_memory(op: Op) -> None:
         call = change(case.copy())
         what = f"{op.name}, with {fault}"
         before = {name: (each.clone(), each._version) for name, each in _readable(call)}
-        mode = FakeTensorMode()
-        fake = call.map(lambda name, tensor, mode=mode: mode.from_tensor(tensor))  # type: ignore[misc]
         start = f"{op.name}: argument '{argument}' {words}"
         # The fake first: a kernel without these checks may end the process.
-        with mode:
-            of_fake = _refusal(fake)
+        of_fake = refusal_of(call.run_fake)
         _expect(of_fake, start, f"{what}: the fake")
-        of_kernel = _refusal(call)
+        of_kernel = refusal_of(call.run)
         _expect(of_kernel, start, f"{what}: the kernel")
         if of_kernel != of_fake:
             raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {of_fake!r}")
         for changed, each in _readable(call):
             value, version = before[changed]
             # Bytes, since NaN is not equal to itself.
-            if each._version != version or not _bits(each).equal(_bits(value)):
+            if each._version != version or not bits(each).equal(bits(value)):
                 raise AssertionError(f"{what}: the refused call has written to '{changed}'")
 
 
@@ -116,15 +113,3 @@ def _readable(call: Case) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in call.mutable.items():
         if tensor.untyped_storage().nbytes() > 0:
             yield name, tensor
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-
-
-def _refusal(call: Case) -> str:
-    try:
-        call.run()
-    except RuntimeError as error:
-        return str(error).partition("\n")[0]
-    return ""
