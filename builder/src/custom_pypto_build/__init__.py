@@ -90,8 +90,10 @@ def _backend() -> PluginBackend:
 
 def _compiles() -> bool:
     """Whether the project in the current folder has C++ sources; True where that cannot be read."""
+    from custom_pypto_contract.tables import TableError
+
     from .errors import BuildError
-    from .settings import TableError, read_toml, subtable
+    from .settings import read_toml, subtable
 
     try:
         document = read_toml(Path.cwd() / "pyproject.toml")
