@@ -64,15 +64,12 @@ def machine(_: DoctorContext) -> Iterator[Check]:
 def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
     """Return those processor features that kernels choose between; none when not on Linux."""
     try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in {"flags", "Features"}:
-            found = set(value.split())
-            return [feature for feature in _TELLING_FEATURES if feature in found]
-    return []
+    line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
+    found = line[1].split() if line else []
+    return [feature for feature in _TELLING_FEATURES if feature in found]
 
 
 def torch(context: DoctorContext) -> Iterator[Check]:
@@ -157,13 +154,7 @@ def core(_: DoctorContext) -> Iterator[Check]:
         check = check.with_problem(f"the metadata of {CORE} cannot be read", f"reinstall {CORE}")
     yield check
     expected = Path(__file__).resolve().parents[1] / _PACKAGE / "__init__.py"
-    try:
-        spec = importlib.util.find_spec(_PACKAGE)
-    except (ImportError, ValueError) as error:
-        yield Check(_PACKAGE, f"cannot be looked up: {error}").with_problem(
-            f"looking for {_PACKAGE} failed: {error}", f"reinstall {CORE}"
-        )
-        return
+    spec = importlib.util.find_spec(_PACKAGE)
     found = None if spec is None else spec.origin or str(spec.submodule_search_locations)
     if found is not None and Path(found).resolve() == expected:
         yield Check(_PACKAGE, str(expected.parent))
@@ -276,26 +267,4 @@ def npu_kernels(context: DoctorContext) -> Iterator[Check]:
         return
     found = cast("dict[str, list[dict[str, Any]]]", outcome.value)
     for plugin, kernels in found.items():
-        for kernel in kernels:
-            yield _check_kernel(plugin, kernel)
-
-
-def _check_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
-    check = Check(
-        kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", plugin_list.describe_kernel(kernel)
-    )
-    shadowed = list(plugin_list.describe_shadowed(kernel))
-    for fault in plugin_list.describe_faults(kernel):
-        # The package that is shadowed may be the right one.
-        return check.with_problem(*map("\n".join, zip(fault, *shadowed, strict=True)))
-    if kernel["symbol"]:
-        notes = shadowed
-        if kernel["searched"]:
-            instead = f"until then the op launches {kernel['symbol']}"
-            notes.append(("; ".join(kernel["searched"]), instead))
-        return check.with_note(*map("; ".join, zip(*notes, strict=True))) if notes else check
-    return check.with_note(
-        "searched were " + ", ".join(kernel["searched"]),
-        "install a custom opp package or a CANN that has it, and `source` its environment; without"
-        " it the op fails on an NPU, or is put together from other kernels where it can be",
-    )
+        yield from (plugin_list.describe_kernel(plugin, kernel) for kernel in kernels)
