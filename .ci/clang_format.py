@@ -20,7 +20,7 @@ def main() -> int:
 
 
 def _sources() -> list[Path]:
-    command = (
+    command = [
         "git",
         "ls-files",
         "--cached",
@@ -29,7 +29,7 @@ def _sources() -> list[Path]:
         "*.cpp",
         "*.h",
         "*.c",
-    )
+    ]
     found = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return [path for path in map(ROOT.joinpath, found) if path.is_file()]
 

@@ -1,25 +1,118 @@
-"""Make a small DeepSeek-V3.2, and let vLLM serve it over HTTP on a CPU.
+"""Make a small DeepSeek-V3.2, let vLLM serve it over HTTP on a CPU, and compare its tokens.
 
-Run from the root of the repository with `tox -e wheels,vllm-demo`, which builds and installs all,
-or, where that is installed, with `python -m examples.vllm_serve`.
+`tox -e wheels,vllm-demo` builds and installs everything that it needs, and runs it.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import json
 import os
+import socket
+import subprocess
 import sys
 import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 from examples import program
 from examples.program import ExampleError
+from examples.vllm_serve import checkpoint
 
 PROMPTS = (
     "Sparse attention reads",
     "The lightning indexer gives every cached token a score. " * 12,
     "A page of the cache holds 128 tokens. " * 30,
 )
+_START_SECONDS = 600
+_POLL_SECONDS = 0.5
+_COMMAND = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+
+
+class Server:
+    """A server that is ready."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://127.0.0.1:{port}/v1/completions"
+
+    def complete(self, prompt: str, tokens: int) -> dict[str, Any]:
+        """Return the completion of a prompt, with its token ids."""
+        with self._post(prompt, tokens, stream=False) as answer:
+            choice: dict[str, Any] = json.load(answer)["choices"][0]
+            return choice
+
+    def stream(self, prompt: str, tokens: int) -> Iterator[str]:
+        """Yield the pieces of a completion as the server sends them."""
+        with self._post(prompt, tokens, stream=True) as answer:
+            for line in answer:
+                text = line.decode().removeprefix("data: ").strip()
+                if text and text != "[DONE]":
+                    yield json.loads(text)["choices"][0]["text"]
+
+    def _post(self, prompt: str, tokens: int, *, stream: bool) -> Any:
+        body = {
+            "model": "small",
+            "prompt": prompt,
+            "max_tokens": tokens,
+            "temperature": 0,
+            "ignore_eos": True,
+            "return_token_ids": True,
+            "stream": stream,
+        }
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self._url, json.dumps(body).encode(), headers)
+        return urllib.request.urlopen(request)
+
+
+@contextmanager
+def serve(checkpoint: Path, log: Path) -> Iterator[Server]:
+    """Start a server, wait until it answers, and stop it at the end.
+
+    Raises ExampleError when it ends or does not answer; its output is in `log`.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            [*_arguments(checkpoint), "--port", str(port)], stdout=output, stderr=output
+        )
+    try:
+        end = time.monotonic() + _START_SECONDS
+        while not _is_ready(port):
+            if process.poll() is not None:
+                raise ExampleError(f"the server ended with status {process.returncode}; see {log}")
+            if time.monotonic() > end:
+                raise ExampleError(
+                    f"the server does not answer after {_START_SECONDS} s; see {log}"
+                )
+            time.sleep(_POLL_SECONDS)
+        yield Server(port)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+            return True
+    except OSError:
+        return False
+
+
+def _arguments(checkpoint: Path) -> list[str]:
+    options = {
+        "--model": str(checkpoint),
+        "--served-model-name": "small",
+        "--dtype": "float32",
+        "--max-model-len": "2048",
+        "--host": "127.0.0.1",
+    }
+    return [*_COMMAND, *(each for pair in options.items() for each in pair), "--enforce-eager"]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -31,23 +124,13 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _serve(options: argparse.Namespace) -> None:
-    for package in ("vllm", "custom_pypto_vllm"):
-        if importlib.util.find_spec(package) is None:
-            raise ExampleError(f"{package} is not installed; `tox -e vllm-demo` installs all")
-    from examples.vllm_serve import checkpoint
-    from examples.vllm_serve.server import refusal, serve
-
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    folder = options.output / "checkpoint"
+    folder, log = options.output / "checkpoint", options.output / "server.log"
     folder.mkdir(parents=True, exist_ok=True)
     program.title(f"Write a small DeepSeek-V3.2 to {folder}")
     model = checkpoint.write(folder, options.seed)
 
-    program.title("vLLM without custom_pypto")
-    print(f"  {refusal(folder)}")
-
-    program.title("vLLM with custom_pypto")
-    log = options.output / "server.log"
+    program.title("Serve it by vLLM")
     start = time.perf_counter()
     with serve(folder, log) as server:
         print(f"  ready after {time.perf_counter() - start:.0f} s; its log is {log}")

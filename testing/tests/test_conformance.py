@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +14,7 @@ from custom_pypto_testing import Conformance, checks
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
 from custom_pypto_testing.sample_generator import NoCallError
 from faulty_ops import TWICE
+from fork_server import ForkServer
 from manifests import contract_of
 
 SUITE = """
@@ -83,28 +82,37 @@ OP_TESTS = [
 ]
 
 
-def run(folder: Path, suite: str, *options: str) -> tuple[dict[str, str], str]:
-    """The outcome of each test by its name without file and class, and all that pytest printed."""
-    (folder / "test_suite.py").write_text(suite, encoding="utf-8")
-    command = [
-        *(sys.executable, "-m", "pytest", "-v", "-W", "error", "-p", "no:cacheprovider"),
-        *("-p", "custom_pypto_testing.plugin", "--rootdir", str(folder), *options, str(folder)),
-    ]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
-    printed = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, cwd=folder
-    )
-    outcomes = {}
-    for line in printed.stdout.splitlines():
-        if line.startswith("test_suite.py::") and " " in line:
-            test, outcome = line.split()[:2]
-            outcomes[test.split("::")[-1]] = outcome
-    return outcomes, printed.stdout + printed.stderr
+Run = Callable[..., tuple[dict[str, str], str]]
 
 
 @pytest.fixture(scope="module")
-def right(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
-    return run(tmp_path_factory.mktemp("right"), SUITE.replace("FACTOR", "2"))
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Run a suite; give the outcome of each test, by its name without file and class, and what
+    pytest printed."""
+    folder = tmp_path_factory.mktemp("suites")
+    server = ForkServer([], folder, options=("-W", "error"), imports="import pytest, torch")
+
+    def run_it(suite: str, *options: str) -> tuple[dict[str, str], str]:
+        (folder / "test_suite.py").write_text(suite, encoding="utf-8")
+        given = [
+            *("-v", "-W", "error", "-p", "no:cacheprovider", "-p", "custom_pypto_testing.plugin"),
+            *("--rootdir", str(folder), *options, str(folder)),
+        ]
+        code = f"import os, pytest; os.chdir({str(folder)!r}); pytest.main({given})"
+        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+        printed = server.run(code, [], variables)
+        lines = (line.split() for line in printed.stdout.splitlines())
+        found = (line for line in lines if line[1:] and line[0].startswith("test_suite.py::"))
+        outcomes = {line[0].split("::")[-1]: line[1] for line in found}
+        return outcomes, printed.stdout + printed.stderr
+
+    yield run_it
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def right(run: Run) -> tuple[dict[str, str], str]:
+    return run(SUITE.replace("FACTOR", "2"))
 
 
 def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
@@ -137,9 +145,9 @@ def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str
     assert "\ntwice: threads: no call was split among threads, neither a sample nor" in end
 
 
-def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:
+def test_wrong_reference_fails_the_comparison_only(run: Run) -> None:
     # Inductor's test, which takes longest, does not look at the reference.
-    outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"), "-k", "not inductor")
+    outcomes, printed = run(SUITE.replace("FACTOR", "3"), "-k", "not inductor")
     failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
     wrong = {f"test_returns_what_the_reference_returns[twice-{name}]" for name in SAMPLES}
     assert failed == wrong, printed
@@ -159,11 +167,11 @@ library = torch"""
 
 
 @pytest.fixture(scope="module")
-def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def failures(run: Run) -> dict[str, list[str]]:
     """The lines that pytest prints of each failure, by the name of the test."""
     suite = SUITE.replace("FACTOR", "2").replace("lambda x: x.contiguous() * 2", "broken")
     suite = suite.replace("library = torch", BROKEN, 1)
-    _, printed = run(tmp_path_factory.mktemp("broken"), suite, "-k", "not inductor")
+    _, printed = run(suite, "-k", "not inductor")
     report = printed.partition("= FAILURES =")[2].partition("= not checked =")[0]
     _, *parts = re.split(r"^_+ (?:TestTwice\.)?(\S+) _+$", report, flags=re.MULTILINE)
     return dict(zip(parts[::2], (part.strip().splitlines() for part in parts[1::2]), strict=True))
@@ -193,8 +201,8 @@ def test_plugin_that_is_not_installed_fails_and_says_so() -> None:
         ops_of_plugin("no_such_plugin", "cpu")
 
 
-def test_samples_are_made_on_the_chosen_device(tmp_path: Path) -> None:
-    outcomes, printed = run(tmp_path, SUITE, "--custom-pypto-device=npu")
+def test_samples_are_made_on_the_chosen_device(run: Run) -> None:
+    outcomes, printed = run(SUITE, "--custom-pypto-device=npu")
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes
     assert "no samples on npu" in printed
@@ -223,9 +231,9 @@ class TestOps(Conformance):
 """
 
 
-def test_test_without_a_case_fails_or_is_noted_and_never_skipped(tmp_path: Path) -> None:
+def test_test_without_a_case_fails_or_is_noted_and_never_skipped(run: Run) -> None:
     chosen = "exports or test_gradients or agrees_with_its_contract"
-    outcomes, printed = run(tmp_path, EMPTY, "-k", chosen)
+    outcomes, printed = run(EMPTY, "-k", chosen)
     assert "SKIPPED" not in outcomes.values()
     assert outcomes["test_gradients[twice-no-sample]"] == "ERROR"
     assert outcomes["test_exports_with_dynamic_sizes[scalar-no-tensors]"] == "PASSED"

@@ -4,16 +4,13 @@ A plugin names it in its pyproject.toml and is described by ``[tool.custom-pypto
 docs/building.md. The wheel holds the plugin's package with its library, compiled for PyTorch's
 stable ABI, and its manifest. This process imports neither torch nor any plugin.
 
-setuptools is imported by the hooks that need it only, so that `get_requires_for_build_wheel` can
-ask for it.
+setuptools is imported by the hooks alone: the commands do not need it.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,30 +27,18 @@ __all__ = [
     "build_sdist",
     "build_wheel",
     "get_requires_for_build_editable",
-    "get_requires_for_build_sdist",
     "get_requires_for_build_wheel",
     "prepare_metadata_for_build_editable",
     "prepare_metadata_for_build_wheel",
 ]
 
-SETUPTOOLS = 77
-"""The oldest major version of setuptools that builds plugins."""
-
 ConfigSettings = Mapping[str, str | list[str]]
 
 
-def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return the missing requirements of `build_sdist`."""
-    needs = [] if _has_setuptools() else [f"setuptools>={SETUPTOOLS}"]
-    if sys.version_info < (3, 11) and not find_spec("tomli"):
-        needs.append("tomli>=2")
-    return needs
-
-
 def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return those of `build_wheel`; torch is none, its headers are found on disk."""
-    needs = get_requires_for_build_sdist()
-    if not _compiles(needs):
+    """Return what `build_wheel` needs and lacks; not torch: its headers are found on disk."""
+    needs: list[str] = []
+    if not _compiles():
         return needs
     if not find_ninja():
         needs.append("ninja")
@@ -98,34 +83,20 @@ def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = N
 
 
 def _backend() -> PluginBackend:
-    needs = get_requires_for_build_sdist()
-    if needs:
-        raise SystemExit(
-            f"error: building a plugin needs {' and '.join(needs)}; install"
-            f" {'it' if len(needs) == 1 else 'them'}, or build without --no-build-isolation"
-        )
     from .setuptools_backend import PluginBackend
 
     return PluginBackend()
 
 
-def _compiles(needs: list[str]) -> bool:
+def _compiles() -> bool:
     """Whether the project in the current folder has C++ sources; True where that cannot be read."""
-    if any(need.startswith("tomli") for need in needs):
-        return True
+    from custom_pypto_contract.tables import TableError
+
     from .errors import BuildError
     from .settings import read_toml, subtable
 
     try:
         document = read_toml(Path.cwd() / "pyproject.toml")
         return "sources" in subtable(document, "tool", "custom-pypto")
-    except BuildError:
+    except (BuildError, TableError):
         return True
-
-
-def _has_setuptools() -> bool:
-    try:
-        version = metadata.version("setuptools")
-    except metadata.PackageNotFoundError:
-        return False
-    return int(version.split(".")[0]) >= SETUPTOOLS

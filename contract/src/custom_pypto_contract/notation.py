@@ -192,8 +192,8 @@ TEMPLATE = (
 )
 
 OUTPUT = (
-    Key("shape", _tree_of(tables.text), "its dims"),
-    Key("dtype", tables.text, 'one dtype, or `"=x"`'),
+    Key("shape", _tree_of(tables.text), "its dims", is_tree=True),
+    Key("dtype", tables.text, 'one dtype, or `"=x"`', default=""),
     Key("like", tables.text, "an argument whose shape, dtype and strides it has"),
     Key("length", tables.text, "of a `Tensor[]`: the number of tensors"),
 )
