@@ -67,11 +67,7 @@ ENDS: dict[str, tuple[End, str, Calls | None]] = {
     ),
     "one while another loads": (ends("a", lambda names: "b"), "a", None),
     "one after all have loaded": (ends("c", lambda names: ""), "c", None),
-    "one that hangs": (
-        ends("c", lambda names: "c", hangs=True),
-        "c",
-        [(None, ""), (None, "c")],
-    ),
+    "one that hangs": (ends("c", lambda names: "c", hangs=True), "c", [(None, ""), (None, "c")]),
     "one that hangs and reports another": (ends("b", lambda names: "a", hangs=True), "ab", None),
     "several": (ends("ab", lambda names: min(names & {"a", "b"})), "ab", None),
     "two together": (

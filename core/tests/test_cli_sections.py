@@ -134,18 +134,6 @@ def test_a_lock_file_that_can_be_used_and_a_variable_of_a_plugin_are_no_problem(
     ]
 
 
-def test_features_of_processors(tmp_path: Path) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
-    assert doctor.cpu_features(cpuinfo) == []
-    for line, features in {
-        "flags\t\t: fpu avx2 fma sse": ["avx2", "fma"],
-        "Features\t: fp asimd sve i8mm": ["asimd", "i8mm"],
-        "model name\t: avx2": [],
-    }.items():
-        cpuinfo.write_text(f"processor : 0\n{line}\n")
-        assert doctor.cpu_features(cpuinfo) == features
-
-
 OTHER = Path("/other/op_api/lib/libcust_opapi.so")
 UNFIT = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3510"
 SHADOWED = f"aclnnAdd is also in {OTHER}; /cann/lib64/libopapi.so is found first and wins"

@@ -85,8 +85,7 @@ def test_converters_are_registered_once(
 
 
 @pytest.mark.parametrize(
-    ("place", "module"),
-    [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")],
+    ("place", "module"), [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")]
 )
 def test_core_does_not_import_torchair(
     request: pytest.FixtureRequest, place: str, module: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from custom_pypto_contract.abi import TORCH_TARGET
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import CPU_ISA, KNOWN
 from custom_pypto_discovery import candidates, discovery, distributions, environment, lock_file
-from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, this_host
+from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, major_minor, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
 from custom_pypto_cli import isolated_load, plugin_list, subprocess_call
@@ -32,12 +31,6 @@ _OLDEST = ".".join(map(str, TORCH_TARGET))
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _UNREADABLE = "(unreadable metadata)"
 FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
-# The features by which CPU kernels are chosen, as Linux names them.
-_TELLING_FEATURES = (
-    *("avx2", "fma", "f16c", "avx_vnni"),
-    *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16"),
-    *("asimd", "asimddp", "bf16", "i8mm"),
-)
 
 
 @dataclass
@@ -58,18 +51,6 @@ def machine(_: DoctorContext) -> Iterator[Check]:
     yield Check("python", f"{platform.python_version()} ({sys.executable})")
     yield Check("platform", f"{sysconfig.get_platform()}, {' '.join(platform.libc_ver()).strip()}")
     yield Check("processors", str(len(os.sched_getaffinity(0))))
-    yield Check("cpu features", ", ".join(cpu_features()) or "(not known)")
-
-
-def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Return those processor features that kernels choose between; none when not on Linux."""
-    try:
-        text = cpuinfo.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    line = re.search(r"^(?:flags|Features)\s*:(.*)", text, re.MULTILINE)
-    found = line[1].split() if line else []
-    return [feature for feature in _TELLING_FEATURES if feature in found]
 
 
 def torch(context: DoctorContext) -> Iterator[Check]:
@@ -81,8 +62,7 @@ def torch(context: DoctorContext) -> Iterator[Check]:
         )
         return
     check = Check("torch", version or _UNREADABLE)
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is not None and (int(numbers[1]), int(numbers[2])) < TORCH_TARGET:
+    if (major_minor(version) or TORCH_TARGET) < TORCH_TARGET:
         check = check.with_problem(
             f"torch {version} is older than {_OLDEST}, which ops are built for",
             f"pip install --upgrade 'torch>={_OLDEST}'",
@@ -234,7 +214,7 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     value = f"{plugin['version'] or '(no version)'} {status}"
     if status is Status.LOADED:
         ops = ", ".join(op["name"] for op in plugin["ops"])
-        value += f" in {1000 * plugin['load_time']:.0f} ms: {ops}"
+        value += f"{isa and f' ({isa})'} in {1000 * plugin['load_time']:.0f} ms: {ops}"
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"

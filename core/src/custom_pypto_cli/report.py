@@ -33,25 +33,17 @@ class Check:
 Report = Mapping[str, Sequence[Check]]
 """The checks of each section, by its title."""
 
-# An advice of more characters is printed once.
-_LONG = 80
-
 
 def report_lines(report: Report) -> Iterator[str]:
     """Yield the report as text, a title and a table for each section."""
-    given: set[str] = set()
     for title, checks in report.items():
         yield title
         table = align([(check.name, check.value) for check in checks])
         for check, line in zip(checks, table, strict=True):
             yield f"  {line}"
             if check.remark:
-                # One cause often shows in several places.
-                advice = "see above what to do" if check.advice in given else check.advice
-                if len(check.advice) > _LONG:
-                    given.add(check.advice)
                 separator = "\n" if "\n" in check.remark else "; "
-                remark = f"{check.level}: {check.remark}{separator}{advice}"
+                remark = f"{check.level}: {check.remark}{separator}{check.advice}"
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 

@@ -9,12 +9,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from custom_pypto.core.argument_memory import (
-    Argument,
-    check_writes,
-    count_writes,
-    expect_memory,
-)
+from custom_pypto.core.argument_memory import Argument, check_writes, count_writes, expect_memory
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.records import NAMESPACE
 
