@@ -13,14 +13,13 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from custom_pypto_contract import platforms, variables
+from custom_pypto_contract import guarded, platforms, variables
 
 from .compiler import Compiler
 from .errors import BuildError
@@ -207,10 +206,7 @@ def _ziglang() -> Path:
 
 
 def _run(*command: str, with_errors: bool = False) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise BuildError(f"{command[0]} was not found; install g++ with its binutils") from None
-    if done.returncode:
-        raise BuildError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return done.stderr if with_errors else done.stdout
+    status, output, errors = guarded.run(command)
+    if status != 0:
+        raise BuildError(f"{' '.join(command)} failed; it is of g++ and its binutils:\n{errors}")
+    return errors if with_errors else output
