@@ -93,7 +93,9 @@ def _declared_type(op: ImportedOp, place: Place, parameter: Parameter, type_: st
 
 
 def _schema(op: ImportedOp, definition: Definition) -> str:
-    references = definition.references
+    outputs = {each.name for each in definition.outputs}
+    # The operator writes these.
+    references = [each for each in definition.inputs if each.name in outputs]
     arguments = []
     for index, each in enumerate(definition.inputs):
         type_ = "Tensor"
@@ -154,7 +156,7 @@ def _shapes(op: ImportedOp, definition: Definition) -> None:
 def _launch(
     op: ImportedOp, definition: Definition, declared: tuple[Declaration, Place] | None
 ) -> None:
-    kernel = kernel_call.kernel_name(definition.name)
+    kernel = f"aclnn{definition.name}"
     order = list(kernel_call.argument_types(definition))
     if declared is None:
         op.decide(
