@@ -107,13 +107,21 @@ class Settings:
         return self.module.split(".")[0]
 
 
-def read_settings(root: Path) -> Settings:
-    """The settings of the plugin in ``root / "pyproject.toml"``.
+def read_settings(root: Path, *, is_plugin: bool = True) -> Settings:
+    """The settings in ``root / "pyproject.toml"``.
+
+    A folder that `is_plugin` has a plugin. Another one may have simulated kernels alone, and the
+    sources of a plugin are not read.
 
     Raises:
         BuildError: a key is missing, unknown or has a wrong value, or a file it names is not there.
     """
-    settings = _read(root, is_plugin=True)
+    document = read_toml(root / "pyproject.toml")
+    try:
+        settings = _settings(root, document, is_plugin=is_plugin)
+    # A `TableError` is a ValueError, and so is that of a pattern.
+    except (OSError, ValueError) as error:
+        raise BuildError(f"pyproject.toml: {error}") from None
     for path in (*settings.sources, *(each.path for each in settings.isa_sources)):
         if path in settings.simulated_sources:
             raise BuildError(
@@ -122,32 +130,6 @@ def read_settings(root: Path) -> Settings:
                 " alone; narrow the patterns"
             )
     return settings
-
-
-def read_simulated_kernels(root: Path) -> Settings:
-    """The settings in ``root / "pyproject.toml"``, which may be of simulated kernels alone.
-
-    The sources of a plugin are not read.
-
-    Raises:
-        BuildError: there are no simulated kernels, or a key has a wrong value.
-    """
-    settings = _read(root, is_plugin=False)
-    if not settings.simulated_kernels:
-        raise BuildError(
-            f"pyproject.toml: {TABLE}.simulated-kernels names no simulated kernels; name the"
-            ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
-        )
-    return settings
-
-
-def _read(root: Path, *, is_plugin: bool) -> Settings:
-    document = read_toml(root / "pyproject.toml")
-    try:
-        return _settings(root, document, is_plugin=is_plugin)
-    # A `TableError` is a ValueError, and so is that of a pattern.
-    except (OSError, ValueError) as error:
-        raise BuildError(f"pyproject.toml: {error}") from None
 
 
 def _settings(root: Path, document: Mapping[str, Any], *, is_plugin: bool) -> Settings:
