@@ -57,7 +57,7 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
         *("-Wall", "-Wextra", "-DNDEBUG"),
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
-        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if plugin.has_int8_kernels else []),
+        *["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] * any(each.int8 for each in plugin.isa_sources),
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",

@@ -58,15 +58,10 @@ class Target:
     machine: str
 
     @property
-    def triple(self) -> str:
-        """What clang calls the machine."""
-        return f"{self.machine}-linux-gnu"
-
-    @property
     def zig(self) -> tuple[str, ...]:
         """The command that links for these systems."""
         glibc = ".".join(map(str, self.glibc))
-        return (*_ZIG, "cc", "-target", f"{self.triple}.{glibc}")
+        return (*_ZIG, "cc", "-target", f"{self.machine}-linux-gnu.{glibc}")
 
 
 def find_target(environment: Mapping[str, str] = os.environ) -> Target | None:
@@ -105,7 +100,7 @@ def find_compiler(target: Target, given: Compiler, stubs: Path) -> Compiler:
         # Where g++ asks for instruction sets, ziglang's library would answer that there are none.
         libraries.append(_run(*command, "-print-libgcc-file-name").strip())
     else:
-        command = (*_ZIG, "clang", f"--target={target.triple}")
+        command = (*_ZIG, "clang", f"--target={target.machine}-linux-gnu")
         own_headers = str(_ziglang() / "lib/include")
     return Compiler(
         command=(*command, *_headers(target, given, own_headers)),

@@ -69,7 +69,8 @@ class Settings:
     `isa_sources` are compiled once for each instruction set, `sources` once, `ascendc_sources` by
     the Ascend compiler, where there is one. `simulated_kernels` are NPU kernels for tests: the
     sources of each vendor's library, in the order of pyproject.toml. `opp` is where the real NPU
-    kernels are. A folder with simulated kernels alone has no `name`, `module` and sources.
+    kernels are. A plugin whose kernels are all Python has no `sources`, a folder with simulated
+    kernels alone neither these nor `name` and `module`.
     """
 
     root: Path
@@ -85,16 +86,6 @@ class Settings:
     opp: str | None
     requires_ops: tuple[str, ...]
     simulated_kernels: Mapping[str, tuple[str, ...]]
-
-    @property
-    def has_library(self) -> bool:
-        """Whether there is anything to compile: kernels may all be Python."""
-        return bool(self.sources)
-
-    @property
-    def has_int8_kernels(self) -> bool:
-        """Whether a source is compiled for the instruction sets of int8 kernels too."""
-        return any(source.int8 for source in self.isa_sources)
 
     @property
     def simulated_sources(self) -> frozenset[str]:
