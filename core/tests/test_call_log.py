@@ -124,12 +124,6 @@ def test_calls_are_logged(site: Site, tmp_path: Path, code: str, calls: list[str
     assert logged(site, tmp_path, code) == calls
 
 
-def test_calls_of_a_library_are_logged(site: Site, tmp_path: Path) -> None:
-    site.install("acme", ops=["first", "first.other"])
-    code = "ops.first(torch.ones(2)); ops.first.other(torch.ones(3))"
-    assert logged(site, tmp_path, code) == ["first(x=float32[2])", "first.other(x=float32[3])"]
-
-
 def test_calls_that_are_watched_do_the_same(site: Site, tmp_path: Path) -> None:
     install(site)
     code = """
@@ -174,11 +168,20 @@ def test_calls_are_logged_to_standard_error(site: Site) -> None:
     assert calls_in(done.stderr) == ["scale(x=float32[2])"]
 
 
-def test_ops_that_were_loaded_later_are_logged(site: Site, tmp_path: Path) -> None:
-    later = replace(site, folder=site.folder / "later")
-    install(later)
-    add = f"import sys; sys.path.append({str(later.folder)!r}); core.load_new(); core.load_new()"
-    assert logged(site, tmp_path, add, "ops.scale(torch.ones(2))") == ["scale(x=float32[2])"]
+def test_calls_of_a_library_and_of_ops_that_were_loaded_later_are_logged(
+    site: Site, tmp_path: Path
+) -> None:
+    site.install("library", ops=["first", "first.other"])
+    install(later := replace(site, folder=site.folder / "later"))
+    code = f"""
+    import sys
+    ops.first(torch.ones(2)); ops.first.other(torch.ones(3))
+    sys.path.append({str(later.folder)!r})
+    core.load_new(); core.load_new()
+    ops.scale(torch.ones(2))
+    """
+    expected = ["first(x=float32[2])", "first.other(x=float32[3])", "scale(x=float32[2])"]
+    assert logged(site, tmp_path, code) == expected
 
 
 def test_names_of_the_caller_cannot_act_on_a_terminal_and_a_long_call_is_cut(
