@@ -139,6 +139,10 @@ SUITES = """\
 import custom_pypto_testing
 
 
+class TestLists(custom_pypto_testing.Conformance):
+    plugin = "acme_lists"
+
+
 class TestGatedSilu(custom_pypto_testing.Conformance):
     plugin = "gated_silu"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from custom_pypto_build import compiler
 from custom_pypto_testing import Conformance, checks
+from custom_pypto_testing.every_isa import every_isa
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
 from custom_pypto_testing.sample_generator import NoCallError
 from faulty_ops import TWICE
@@ -55,31 +58,16 @@ class TestTwice(Conformance):
 
 SAMPLES = ["small", "transposed", "float64"]
 """The graph of the last one is that of the first."""
-SAMPLE_TESTS = [
-    "test_returns_what_the_reference_returns",
-    "test_mutates_as_the_reference_does",
-    "test_leaves_other_arguments_unchanged",
-    "test_bumps_version_counters_of_mutable_arguments_only",
-    "test_returns_tensors_of_its_own",
-    "test_fake_agrees_with_kernel",
-    "test_gives_the_same_bits_with_any_number_of_threads",
-    "test_takes_any_strides",
-    "test_refuses_tensors_on_several_devices",
-]
-GRAPH_TESTS = [
-    "test_passes_opcheck",
-    "test_fake_agrees_with_kernel_for_symbolic_sizes",
-    "test_compiles",
-]
-OP_TESTS = [
-    "test_op_has_a_reference",
-    "test_op_has_the_samples_it_needs",
-    "test_agrees_with_its_contract",
-    "test_refuses_what_its_contract_refuses",
-    "test_refuses_memory_that_it_cannot_use",
-    "test_holds_when_fuzzed",
-    "test_large_calls_are_right_with_any_number_of_threads",
-]
+IDS = {
+    "test_holds_when_fuzzed": ["twice"],
+    "test_takes_any_strides": [f"twice-{name}" for name in SAMPLES],
+    "test_compiles": [f"twice-{name}" for name in SAMPLES[:2]],
+    "test_exports_with_dynamic_sizes": ["twice-small"],
+    "test_writes_slices_with_inductor": ["twice-small"],
+    "test_gradients": ["no-differentiable-op"],
+    "test_works_on_streams_and_in_graphs_of_an_npu": ["no-npu"],
+}
+"""By a test for each fixture, what it runs for."""
 
 
 Run = Callable[..., tuple[dict[str, str], str]]
@@ -120,23 +108,17 @@ def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
     assert set(outcomes.values()) == {"PASSED"}, printed
 
 
-def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, str], str]) -> None:
-    expected = {
-        f"{test}[twice-{name}]"
-        for tests, names in ((SAMPLE_TESTS, SAMPLES), (GRAPH_TESTS, SAMPLES[:2]))
-        for test in tests
-        for name in names
-    }
-    expected |= {f"{test}[twice]" for test in OP_TESTS}
-    expected |= {
-        "test_exports_with_dynamic_sizes[twice-small]",
-        "test_compiles_with_inductor[twice-small]",
-        "test_writes_slices_with_inductor[twice-small]",
-        "test_works_on_streams_and_in_graphs_of_an_npu[no-npu]",
-        "test_gradients[no-differentiable-op]",
-        "test_second_gradients[no-differentiable-op]",
-    }
-    assert set(right[0]) == expected
+@pytest.mark.parametrize("test", IDS)
+def test_a_check_is_one_test_for_each_op_sample_or_graph(
+    right: tuple[dict[str, str], str], test: str
+) -> None:
+    found = [each for each in right[0] if each.startswith(f"{test}[")]
+    assert found == [f"{test}[{name}]" for name in IDS[test]]
+
+
+def test_no_test_is_left_out(right: tuple[dict[str, str], str]) -> None:
+    tests = {name for name in vars(Conformance) if name.startswith("test_")}
+    assert {each.partition("[")[0] for each in right[0]} == tests
 
 
 def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str]) -> None:
@@ -272,3 +254,23 @@ def test_only_for_an_npu_may_no_random_call_be_right(
     else:
         check(lambda _, text: notes.append(text))
         assert notes[0].startswith("twice: random calls: twice: none of")
+
+
+def test_pytest_finds_the_plugin() -> None:
+    values = [point.value for point in entry_points(group="pytest11")]
+    assert "custom_pypto_testing.plugin" in values
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    import custom_pypto_testing
+
+    with pytest.raises(AttributeError, match="'custom_pypto_testing' has no attribute 'Nothing'"):
+        _ = custom_pypto_testing.Nothing
+
+
+def test_every_isa_is_each_that_has_compiler_flags() -> None:
+    flags = {
+        isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, int8=True)
+    }
+    assert "portable" in flags
+    assert sorted(every_isa()) == sorted(flags)

@@ -101,7 +101,7 @@ def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
     names = ", ".join(op.name for op in ops if op.is_complete)
     description = f"custom_pypto ops for NPUs: {names}"
     table = f'sources = ["{REGISTRATION}"]'
-    return project.pyproject(name.replace("_", "-"), description, table, has_readme=False)
+    return project.pyproject(name.replace("_", "-"), description, table)
 
 
 def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
 from custom_pypto.core.call_text import describe_arguments
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
+from custom_pypto_testing.timing.interleaved import torch_threads
 
 from .values import Run, compare_runs, compare_with_reference, run_of
 
@@ -81,9 +81,11 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
 
 def is_split(case: Case) -> bool:
     """Return whether other threads work when torch may use two, as they do not when it may not."""
-    idle, working = (
-        _with_threads(count, lambda: run_watched(case.copy().run)[1]) for count in (1, 2)
-    )
+    found = []
+    for count in (1, 2):
+        with torch_threads(count):
+            found.append(run_watched(case.copy().run)[1])
+    idle, working = found
     return bool(working - idle)
 
 
@@ -93,16 +95,8 @@ def _compare(case: Case, count: int, one: Run) -> None:
 
 
 def _run_with_threads(case: Case, count: int) -> Run:
-    return _with_threads(count, lambda: run_of(case.copy()))
-
-
-def _with_threads(count: int, run: Callable[[], Result]) -> Result:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        return run()
-    finally:
-        torch.set_num_threads(before)
+    with torch_threads(count):
+        return run_of(case.copy())
 
 
 def run_watched(run: Callable[[], Result]) -> tuple[Result, set[int]]:
