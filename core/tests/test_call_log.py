@@ -143,25 +143,6 @@ def test_calls_that_are_watched_do_the_same(site: Site, tmp_path: Path) -> None:
     assert watched == site.run(CORE, code)
 
 
-def test_a_torch_that_cannot_cover_kernels_is_one_warning(site: Site, tmp_path: Path) -> None:
-    install(site)
-    given = site.run(
-        """
-        import torch, warnings
-        del torch.library.get_kernel
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            import custom_pypto.core
-        result = torch.ops.custom_pypto.scale(torch.ones(1), 2.0).item()
-        give([[str(each.message) for each in caught], result])
-        """,
-        CUSTOM_PYPTO_LOG=str(tmp_path / "calls.log"),
-    )
-    [text], result = given
-    assert text.startswith("CUSTOM_PYPTO_LOG and CUSTOM_PYPTO_RECORD have no effect: torch ")
-    assert result == 2
-
-
 def test_calls_are_logged_to_standard_error(site: Site) -> None:
     install(site)
     done = site.start(CORE, "ops.scale(torch.ones(2))", CUSTOM_PYPTO_LOG="1")
