@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto import core
+from custom_pypto.core.call_record import encode
 from custom_pypto.core.call_text import describe_argument
-from custom_pypto.core.recorded_call import encode
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_plugin import Reference

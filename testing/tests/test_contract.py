@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.api import compile_definition
+from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.tensor_memory import expect_memory
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError
