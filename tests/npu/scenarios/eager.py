@@ -13,7 +13,8 @@ from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.on_device import with_other_values
-from custom_pypto_testing.checks.values import Run, compare_with_reference
+from custom_pypto_testing.checks.values import compare_with_reference
+from custom_pypto_testing.outputs import Run
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
 from scenarios.fractal_nz import to_fractal_nz
