@@ -20,16 +20,7 @@ def main() -> int:
 
 
 def _sources() -> list[Path]:
-    command = (
-        "git",
-        "ls-files",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-        "*.cpp",
-        "*.h",
-        "*.c",
-    )
+    command = ["git", "ls-files", "-co", "--exclude-standard", "*.cpp", "*.h", "*.c"]
     found = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
     return [path for path in map(ROOT.joinpath, found) if path.is_file()]
 

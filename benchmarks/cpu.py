@@ -11,16 +11,16 @@ import argparse
 import gc
 import sys
 import timeit
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import custom_pypto.core
 import torch
-from custom_pypto_testing.timing.interleaved import Timed, time_interleaved, torch_threads
+from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, spread, time_of
 from custom_pypto_testing.timing.peaks import at_peak, find_peaks, timed
 
 from benchmarks.case import Case, Planned
-from benchmarks.cases import all_cases
+from benchmarks.cases import add, attention, fused, indexer
 from benchmarks.eager import Baseline
 from benchmarks.run import Run, make_parser
 
@@ -62,6 +62,12 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def all_cases() -> Iterator[Planned]:
+    """Yield every case, op by op."""
+    for op in (add, indexer, attention, fused):
+        yield from op.cases()
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("cpu", __doc__)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
@@ -79,18 +85,17 @@ def _measure(
     planned: Planned, isas: Mapping[str, str | None], options: argparse.Namespace
 ) -> Measured:
     """Make a case's data, time it, and forget the data."""
-    with torch_threads(planned.threads):
-        case = planned.make()
-        peaks = find_peaks(case.work, isas[planned.op], case.dtype)
-        with torch.inference_mode(planned.inference):
-            calls = _calls(case, compiles=options.compile)
-            # The peak is measured next to our op, which is compared with it.
-            every = {"ours": calls["ours"], **timed(peaks), **calls}
-            seconds, least = (0.5, 3) if options.quick else (3.0, 9)
-            times = time_interleaved(every, seconds, least=least)
-        least_time, threads = at_peak(case.work, peaks, times), torch.get_num_threads()
+    case = planned.make()
+    peaks = find_peaks(case.work, isas[planned.op], case.dtype)
+    with torch.inference_mode(planned.inference):
+        calls = _calls(case, compiles=options.compile)
+        # The peak is measured next to our op, which is compared with it.
+        every = {"ours": calls["ours"], **timed(peaks), **calls}
+        seconds, least = (0.5, 3) if options.quick else (3.0, 9)
+        times = time_interleaved(every, seconds, least=least)
     own = {name: times[name] for name in calls}
-    return Measured(planned.op, planned.size, own, least_time, threads)
+    least_time = at_peak(case.work, peaks, times)
+    return Measured(planned.op, planned.size, own, least_time, torch.get_num_threads())
 
 
 def _calls(case: Case, *, compiles: bool) -> dict[str, Timed]:

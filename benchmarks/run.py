@@ -25,16 +25,16 @@ T = TypeVar("T")
 
 
 class Run:
-    """What is measured goes to standard output and, after each row, into a JSON file."""
+    """What is measured goes to standard output, and as a line of JSON into a file."""
 
     def __init__(self, output: Path, **details: object) -> None:
         """Print the machine and further `details`."""
-        self.rows: list[Measured] = []
+        output.parent.mkdir(parents=True, exist_ok=True)
         self._file = output
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        self._machine = describe_machine() | details
         self._columns: Columns = {}
-        print(" · ".join(f"{name} {value}" for name, value in self._machine.items()), flush=True)
+        machine = describe_machine() | details
+        output.write_text(json.dumps(machine) + "\n", encoding="utf-8")
+        print(" · ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
 
     def begin(self, title: str, columns: Columns) -> None:
         """Begin a table."""
@@ -43,24 +43,13 @@ class Run:
 
     def add(self, row: Measured) -> None:
         """Add a row to the table. A run that is interrupted keeps it."""
-        self.rows.append(row)
         print(table_line(self._columns, row), flush=True)
-        self._save()
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(row)) + "\n")
 
     def end(self) -> None:
         """Say where the rows are."""
         print(f"\nwritten: {self._file}")
-
-    def _save(self) -> None:
-        document = {
-            "machine": self._machine,
-            "unit": "seconds: lower quartile, median, upper quartile",
-            "results": [asdict(row) for row in self.rows],
-        }
-        # The file has all or nothing of them.
-        part = self._file.with_suffix(".json.part")
-        part.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        part.replace(self._file)
 
 
 class Worker:
@@ -96,7 +85,7 @@ def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
     parser.add_argument(
         "--output",
         type=Path,
-        default=Path("build", "benchmark", f"{name}.json"),
+        default=Path("build", "benchmark", f"{name}.jsonl"),
         metavar="FILE",
         help="where to write (default: %(default)s)",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import distributions
@@ -59,15 +59,3 @@ def new_environment(
 def environment(new_environment: Callable[..., Scratch]) -> Scratch:
     """A new environment with core and no plugin."""
     return new_environment()
-
-
-@pytest.fixture(scope="session")
-def with_plugin(new_environment: Callable[..., Scratch]) -> Callable[..., Scratch]:
-    """Build the plugin in the folder `source` in a new environment, and install it there."""
-
-    def make(source: Path, variables: Mapping[str, str] | None = None) -> Scratch:
-        made = new_environment(*(f"custom_pypto_{name}" for name in ("build", "blocks", "testing")))
-        made.install(made.build_wheel(source, made.root.with_name("wheels"), variables))
-        return made
-
-    return make

@@ -6,6 +6,7 @@ import json
 import platform
 import re
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from custom_pypto import core
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import guard
+from custom_pypto_plugin import SampleInput
 from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
@@ -115,22 +117,22 @@ def test_a_reference_that_takes_long_to_compile_is_left_out(
 
 
 def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
-    op = torch.ops.custom_pypto.npu_advance_step_flashattn.default
-    before = op.__class__.__call__
+    [case] = [
+        each
+        for each in op_of_plugin("npu_advance_step_flashattn", "cpu").cases
+        if each.sample.name == "full"
+    ]
     seen: list[list[int]] = []
 
-    def watched(self: Any, *args: Any, **kwargs: Any) -> Any:
-        seen.append(kwargs["seq_lens"].tolist() if "seq_lens" in kwargs else args[3].tolist())
-        return before(self, *args, **kwargs)
+    def advance(*args: Any, **kwargs: Any) -> None:
+        given = replace(case, sample=SampleInput(args, kwargs))
+        seen.append(given.arguments["seq_lens"].tolist())
+        given.run()
 
-    kind = type(op)
-    op.__class__ = type(kind.__name__, (kind,), {"__call__": watched})
-    try:
-        measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
-    finally:
-        op.__class__ = kind
-    assert len(seen) > 2
-    assert all(each == seen[0] for each in seen)
+    timed = sample._on_copies(case, advance)
+    timed.run()
+    timed.seconds(1)
+    assert seen == [case.arguments["seq_lens"].tolist()] * 2
 
 
 def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(

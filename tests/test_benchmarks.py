@@ -12,9 +12,9 @@ import torch
 from custom_pypto.core import reference
 from torch import Tensor
 
-from benchmarks import cpu, process_memory
+from benchmarks import cpu
+from benchmarks.case import generator, normal, visible
 from benchmarks.cases.attention import HEADS, LATENT, PUBLISHED_LATENTS, ROPE, work
-from benchmarks.cases.paging import generator, normal, visible
 from benchmarks.eager import (
     Baseline,
     FusedArguments,
@@ -23,7 +23,8 @@ from benchmarks.eager import (
     select_in_sequence,
     select_in_tensor_dtype,
 )
-from examples.sparse_decode import sizes
+from benchmarks.vllm.engine import growth
+from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
 from examples.text import Text
 
@@ -32,7 +33,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
 def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
-    size = dataclasses.replace(sizes.SMALL, contexts=(2300, 130), steps=1)
+    size = dataclasses.replace(layer.SMALL, contexts=(2300, 130), steps=1)
     session = Session(size, Text.load())
     for _ in session.prefill():
         pass
@@ -106,10 +107,9 @@ def test_run_writes_json(
 ) -> None:
     small = next(cpu.all_cases())
     monkeypatch.setattr(cpu, "all_cases", lambda: [small])
-    output = tmp_path / "out" / "run.json"
+    output = tmp_path / "out" / "run.jsonl"
     assert cpu.main(["--quick", "--no-compile", "--output", str(output)]) == 0
-    run = json.loads(output.read_text())
-    [row] = run["results"]
+    _, row = map(json.loads, output.read_text().splitlines())
     assert row["op"] == "add_custom"
     assert row["times"]["ours"][1] > 0
     # Its peak is not known.
@@ -127,16 +127,16 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
 
     planned = [first, dataclasses.replace(first, make=interrupt)]
     monkeypatch.setattr(cpu, "all_cases", lambda: planned)
-    output = tmp_path / "run.json"
+    output = tmp_path / "run.jsonl"
     with pytest.raises(KeyboardInterrupt):
         cpu.main(["--quick", "--no-compile", "--output", str(output)])
-    run = json.loads(output.read_text())
-    assert [row["sample"] for row in run["results"]] == ["[16] float32"]
+    _, row = map(json.loads, output.read_text().splitlines())
+    assert row["sample"] == "[16] float32"
 
 
 def test_growth_is_the_peak_and_not_what_is_kept() -> None:
     size = 2**28
-    grown = process_memory.growth(lambda: torch.ones(size, dtype=torch.uint8).max())
+    grown = growth(lambda: torch.ones(size, dtype=torch.uint8).max())
     assert grown is not None
     # The system counts pages in batches for each thread.
     assert 0.99 * size <= grown < 1.5 * size

@@ -1,9 +1,8 @@
-"""The tools of the repository: versions, distributions, environments of tox and of examples."""
+"""The tools of the repository: versions, distributions, environments of tox."""
 
 from __future__ import annotations
 
 import re
-import sys
 from configparser import RawConfigParser
 from itertools import product
 from pathlib import Path
@@ -11,8 +10,6 @@ from pathlib import Path
 import distributions
 import pytest
 from repository import ROOT
-
-from examples import program
 
 
 @pytest.mark.parametrize("tool", ["ruff", "clang-format"])
@@ -33,14 +30,6 @@ def test_distributions_are_found_by_their_folders(
         (folder / "pyproject.toml").write_text(f'[project]\nname = "acme-{name}"\n')
     monkeypatch.setattr(distributions, "ROOT", tmp_path)
     assert [*distributions.find(["plugins/*"])] == ["acme-new_op", "acme-other"]
-
-
-def test_examples_change_no_environment_but_a_virtual_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    with pytest.raises(program.ExampleError, match="only runs in a virtual environment"):
-        program.build(tmp_path, program.BASE)
 
 
 TOX = RawConfigParser()

@@ -31,6 +31,8 @@ def test_its_commands_make_a_wheel_that_works_alone(
         "PIP_FIND_LINKS": f"{wheel('custom_pypto_core').parent}",
         # Nothing is timed here.
         "CXXFLAGS": "-O0",
+        # As many tests as find a fault of a plugin.
+        "PYTEST_ADDOPTS": "-k 'not inductor' --custom-pypto-fuzz=400",
     }
     folder = tmp_path
     for file, language, text in steps():

@@ -53,16 +53,16 @@ def judged(
     environment = new_environment(
         "custom_pypto_build", "custom_pypto_blocks", "custom_pypto_testing"
     )
+    # The suite loads them again.
+    unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
     wheels = []
     for name, plugin in PLUGINS.items():
         right = copy_sources(THIRD_PARTY / name, folder / name)
         wrong = plugin.write(folder / f"{name}_faults")
-        wheels.append(environment.build_wheel(right, folder))
-        # The suite loads it again.
-        unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
-        wheels.append(environment.build_wheel(wrong, folder, unchecked))
+        wheels += [environment.build_wheel(each, folder, unchecked) for each in (right, wrong)]
     environment.install(*wheels)
-    write_suites(folder, (*PLUGINS, *(f"{name}_faults" for name in PLUGINS)))
+    # Wrong ones first: after one that ends the process, the others run again.
+    write_suites(folder, (*(f"{name}_faults" for name in PLUGINS), *PLUGINS))
     options = ("-m", "pytest", "-q", "--custom-pypto-fuzz=400", "-k", JUDGING)
     files = folder / "test_suites.py"
     return run_suites(folder, lambda: environment.run(*options, files, check=False))

@@ -61,26 +61,6 @@ _SUITE = """\
 class Test{name}(custom_pypto_testing.Conformance):
     plugin = "acme_{name}"
 """
-_PROJECT = """\
-[build-system]
-requires = ["custom-pypto-build", "custom-pypto-blocks"]
-build-backend = "custom_pypto_build"
-
-[project]
-name = "acme-{name}"
-version = "1.0.0"
-dependencies = ["custom-pypto-core"]
-
-[project.entry-points."custom_pypto.plugins"]
-acme_{name} = "acme_{name}"
-
-[tool.setuptools.packages.find]
-where = ["src"]
-
-[tool.custom-pypto]
-sources = ["csrc/*.cpp"]
-include-packages = ["custom_pypto_blocks"]
-"""
 
 
 @dataclass(frozen=True)
@@ -107,13 +87,15 @@ class FaultyPlugin:
     def write(self, folder: Path) -> Path:
         """Write the project into `folder`."""
         copy_sources(self.source, folder)
-        name = f"{self.source.name}_faults"
-        (folder / "pyproject.toml").write_text(_PROJECT.format(name=name), encoding="utf-8")
+        old, new = f"acme_{self.source.name}", f"acme_{self.source.name}_faults"
+        project = folder / "pyproject.toml"
+        text = project.read_text(encoding="utf-8").replace(old, new)
+        project.write_text(text.replace(old.replace("_", "-"), new.replace("_", "-")))
         self._write_contract(folder / "ops.toml")
         (source,) = (folder / "csrc").glob("*.cpp")
         self._write_kernels(source)
         (package,) = (folder / "src").iterdir()
-        self._write_hooks(package.rename(folder / "src" / f"acme_{name}") / "__init__.py")
+        self._write_hooks(package.rename(folder / "src" / new) / "__init__.py")
         return folder
 
     def name(self, fault: Fault) -> str:

@@ -8,8 +8,17 @@ from functools import partial
 import torch
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Case, Planned, flops, meta
-from benchmarks.cases.paging import BLOCK, block_table, generator, normal, visible
+from benchmarks.case import (
+    BLOCK,
+    Case,
+    Planned,
+    block_table,
+    flops,
+    generator,
+    meta,
+    normal,
+    visible,
+)
 from benchmarks.eager import SPARSE_COUNT
 
 OP = "npu_sparse_flash_attention"

@@ -10,10 +10,9 @@ from custom_pypto.core import contract
 from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 
-from benchmarks.case import Case, Planned, work
+from benchmarks.case import BLOCK, Case, Planned, block_table, generator, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
-from benchmarks.cases.paging import BLOCK, block_table, generator
 from benchmarks.eager import FusedArguments
 
 OP = "npu_sparse_attention_pto"

@@ -8,8 +8,18 @@ from functools import partial
 import torch
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Case, Planned, flops, meta
-from benchmarks.cases.paging import BLOCK, block_table, generator, normal, ragged, visible
+from benchmarks.case import (
+    BLOCK,
+    Case,
+    Planned,
+    block_table,
+    flops,
+    generator,
+    meta,
+    normal,
+    ragged,
+    visible,
+)
 from benchmarks.eager import SPARSE_COUNT
 
 OP = "npu_lightning_indexer_pto"
@@ -36,7 +46,6 @@ def cases() -> Iterator[Planned]:
         (1, [65536] * 4, "B=4 S1=1, 64K", False),
         (1, [65536] * 8, "B=8 S1=1, 64K", False),
         (1, [65536] * 32, "B=32 S1=1, 64K", False),
-        (4, ragged(48, 32768, 131072), "B=48 S1=4, 32K..128K", False),
         (4096, [4096], "prefill S1=4096, 4K", False),
         (64, [65536], "prefill S1=64, 64K", False),
     ):

@@ -20,7 +20,6 @@ from typing import NamedTuple
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Columns, Measured, number, ratio_of, time_of
 
-from benchmarks import process_memory
 from benchmarks.run import Run, Worker, make_parser
 from benchmarks.vllm import engine, selection
 from benchmarks.vllm.engine import OPS, Settings
@@ -29,10 +28,6 @@ from benchmarks.vllm.stack import cache_bytes, write
 # Rounds of a cell, and seconds for all of them.
 _LEAST, _MOST, _SECONDS = 3, 15, 15.0
 _BATCHED_TOKENS = 2048
-# The memory of a dense prompt is estimated from prompts of this length and of twice as much.
-_PROBE = 1024
-# Of the memory that is free; other programs need some, too.
-_MOST_OF_FREE = 0.8
 
 
 class Cell(NamedTuple):
@@ -56,7 +51,7 @@ class Cell(NamedTuple):
 
 
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
-PREFILLS = [Cell(1, 4096), Cell(1, 16384)]
+PREFILLS = [Cell(1, 2048), Cell(1, 4096), Cell(1, 16384)]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -93,6 +88,14 @@ def _parser() -> argparse.ArgumentParser:
         default=4.5,
         metavar="N",
         help="of the largest cache that the reference MLA is timed with (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--dense-prompt",
+        type=int,
+        default=2048,
+        metavar="N",
+        help="tokens of the longest prompt that the reference MLA is timed with; its memory grows"
+        " with their square (default: %(default)s)",
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
     return parser
@@ -177,27 +180,10 @@ def _time_prompts(run: Run, options: argparse.Namespace, workers: dict[str, Work
     run.begin("reading a prompt a request, two layers; memory beside caches", columns)
     for cell in options.prefills:
         times = {}
-        needed = _needed(workers["dense"], cell)
-        memory[cell.name, "dense"] = needed
-        fits = needed is not None and needed < _MOST_OF_FREE * process_memory.available()
-        for name in ("ours", "dense") if fits else ("ours",):
+        for name in ("ours", "dense") if cell.tokens <= options.dense_prompt else ("ours",):
             seconds, memory[cell.name, name] = workers[name].call(engine.prefill, *cell)
             times[name] = [seconds] * 3
         run.add(Measured("prompt", cell.name, times))
-
-
-def _needed(dense: Worker, cell: Cell) -> float | None:
-    """Return the estimated bytes of a dense prefill; None: unknown.
-
-    A part of them grows with the length of a prompt, a part with its square.
-    """
-    if cell.tokens <= 2 * _PROBE:
-        return 0.0
-    once, twice = (dense.call(engine.prefill, cell.requests, n * _PROBE)[1] for n in (1, 2))
-    if once is None or twice is None:
-        return None
-    square, times = (twice - 2 * once) / 2, cell.tokens / _PROBE
-    return (once - square) * times + square * times**2
 
 
 def _dense_fits(cell: Cell, options: argparse.Namespace) -> bool:

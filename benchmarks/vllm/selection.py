@@ -10,7 +10,7 @@ import torch
 from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_interleaved
 from torch import Tensor
 
-from benchmarks.cases.paging import block_table, generator, normal
+from benchmarks.case import block_table, generator, normal
 from benchmarks.vllm.stack import INDEX_HEADS, INDEX_SIZE, ROPE, TOPK
 
 

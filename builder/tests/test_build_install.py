@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import shutil
 import subprocess
 import sys
-import venv
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,7 +15,7 @@ import pytest
 from build_project import SOURCES, Project, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest
-from scratch import Scratch
+from scratch import Scratch, create, lend
 
 REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
@@ -30,24 +28,16 @@ class PipFailedError(Exception):
     """pip ended with an error; the text is what it wrote."""
 
 
-def installed(name: str) -> Path:
-    spec = importlib.util.find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
+@pytest.fixture(scope="module")
+def lent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with torch and setuptools, and nothing of ours."""
+    return lend(tmp_path_factory.mktemp("lent") / "site-packages")
 
 
 @pytest.fixture
-def scratch(tmp_path: Path) -> Scratch:
+def scratch(tmp_path: Path, lent: Path) -> Scratch:
     """A venv in which torch and setuptools are installed."""
-    venv.create(tmp_path / "venv", symlinks=True)
-    made = Scratch(tmp_path / "venv")
-    folder = installed("setuptools").parent
-    # tomli is what Python 3.10 has in place of tomllib.
-    lent = (*folder.glob("setuptools*"), folder / "_distutils_hack", *folder.glob("tomli*"))
-    for package in (*lent, installed("torch")):
-        (made.site_packages / package.name).symlink_to(package)
-    return made
+    return create(tmp_path / "venv", lent)
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +114,16 @@ def test_a_clone_installs_without_index_and_isolation(
     assert the_plugin(scratch).name == "tiny"
 
 
+@pytest.mark.parametrize("is_editable", [True, False])
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
-    scratch: Scratch, pip: Pip, core: Path, plugin: Project, tmp_path: Path
+    scratch: Scratch, pip: Pip, sources: Path, core: Path, plugin: Project, is_editable: bool
 ) -> None:
-    pip(*INTO, core)
-    archive = plugin.hook("build_sdist", tmp_path)
-    pip("install", "--no-deps", tmp_path / archive)
-    assert the_plugin(scratch).name == "tiny"
-
-
-def test_an_isolated_build_finds_a_core_that_is_editable(
-    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
-) -> None:
-    pip(*INTO, "--editable", sources / "core")
-    pip("install", "--no-deps", plugin.root)
+    if is_editable:
+        pip(*INTO, "--editable", sources / "core")
+        pip("install", "--no-deps", plugin.root)
+    else:
+        pip(*INTO, core)
+        pip("install", "--no-deps", plugin.root / plugin.hook("build_sdist", plugin.root))
     assert the_plugin(scratch).name == "tiny"
 
 

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 from build_project import PYPROJECT, SOURCES, Project, tiny_project
 from custom_pypto_build.errors import BuildError
-from custom_pypto_build.patterns import SOURCE_SUFFIXES
-from custom_pypto_build.settings import KEYS, read_settings, read_simulated_kernels
+from custom_pypto_build.settings import (
+    KEYS,
+    SOURCE_SUFFIXES,
+    read_settings,
+    read_simulated_kernels,
+)
 
 REFUSED = Path(__file__).with_name("settings_refused.txt")
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"
@@ -90,7 +94,7 @@ def test_a_missing_table_is_named_with_an_example(tmp_path: Path) -> None:
         ),
         ("custom_pypto.plugins", "custom-pypto.plugin", "did you mean 'custom-pypto.plugin'?"),
         ("tiny = ", "Tiny = ", "the plugin's name must be lower case letters"),
-        ('"custom_pypto_tiny"', '"custom_pypto_tiny:plugin"', "tiny must name a module"),
+        ('"custom_pypto_tiny"', '"custom_pypto_tiny:plugin"', "tiny must be the name of a module"),
         (
             '[project.entry-points."custom_pypto.plugins"]',
             '[project.entry-points]\n"custom_pypto.plugins" = 3\n[ignored]',

@@ -54,29 +54,29 @@ def test_an_op_has_at_most_64_arguments(tmp_path: Path) -> None:
     assert decision.text.startswith("65 inputs and attributes, 0 outputs: an op has at most 64")
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("aclnn", "empty declares no kernel; --aclnn takes a header with"),
-        ("reg_op", "empty has no operator; --reg-op takes files with"),
-    ],
-)
+NO_KERNEL = "empty declares no kernel; --aclnn takes a header with"
+NO_OPERATOR = "empty has no operator; --reg-op takes files with"
+UNREADABLE = {
+    "empty header": ("aclnn", "empty", NO_KERNEL),
+    "empty source": ("reg_op", "empty", NO_OPERATOR),
+    **{
+        name: ("reg_op", name, f"cannot read .*{name}: ")
+        for name in ("missing", "folder", "bytes", "large")
+    },
+}
+
+
+@pytest.mark.parametrize(("option", "name", "message"), UNREADABLE.values(), ids=UNREADABLE)
 def test_nothing_but_files_that_say_nothing_is_an_error(
-    tmp_path: Path, option: str, message: str
+    tmp_path: Path, option: str, name: str, message: str
 ) -> None:
     (tmp_path / "empty").touch()
-    with pytest.raises(ImportingError, match=message):
-        read_files.read(Sources(**{option: (tmp_path / "empty",)}))
-
-
-@pytest.mark.parametrize("name", ["missing", "folder", "bytes", "large"])
-def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 33)
-    with pytest.raises(ImportingError, match=f"cannot read .*{name}: "):
-        read_files.read(Sources(reg_op=(tmp_path / name,)))
+    with pytest.raises(ImportingError, match=message):
+        read_files.read(Sources(**{option: (tmp_path / name,)}))
 
 
 def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:

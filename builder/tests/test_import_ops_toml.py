@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 from cpp_library import compile_command
 from custom_pypto_build import ops_header
-from custom_pypto_build.importing import ops_toml, read_files, write_files
+from custom_pypto_build.importing import ops_toml, read_files
 from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place, Subject
-from custom_pypto_build.importing.read_files import Imported, Sources
+from custom_pypto_build.importing.ops_toml import Imported
+from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_contract import ops_file
 from test_import_operators import SOURCES, of_folder
 
@@ -29,7 +30,7 @@ def write(path: Path, text: str) -> Path:
 
 def test_what_is_written_is_a_valid_contract_whose_kernels_compile(tmp_path: Path) -> None:
     folder = tmp_path / "plugin"
-    write_files.write(read_files.read(BOTH), BOTH.names.values(), folder)
+    ops_toml.write(read_files.read(BOTH), BOTH.names.values(), folder)
     contract = ops_file.read(folder / "ops.toml")
     names = [op.schema.name for op in contract.ops]
     assert {"shift_", "convert.dim", "twist.out", "add_custom"} < {*names}
@@ -47,7 +48,7 @@ def test_the_page_shows_what_is_written() -> None:
 
 def test_decisions_are_listed_by_file_and_line(tmp_path: Path) -> None:
     sources = SOURCES["operators"]
-    *_, decisions = write_files.write(read_files.read(sources), sources.names.values(), tmp_path)
+    *_, decisions = ops_toml.write(read_files.read(sources), sources.names.values(), tmp_path)
     lines = [line.split(":") for line in decisions.read_text(encoding="utf-8").splitlines()]
     places = [(name, int(number)) for name, number, *_ in lines]
     assert {name for name, _ in places} == {*sources.names.values()}
@@ -58,7 +59,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     ops = read_files.read(BOTH)
     path = write(tmp_path / "npu.cpp", "mine")
     with pytest.raises(ImportingError, match=r"npu.cpp exists; name another folder by --output"):
-        write_files.write(ops, BOTH.names.values(), tmp_path)
+        ops_toml.write(ops, BOTH.names.values(), tmp_path)
     assert path.read_text(encoding="utf-8") == "mine"
     assert not (tmp_path / "ops.toml").exists()
 
@@ -76,7 +77,7 @@ def test_any_text_of_a_source_leaves_the_file_valid_and_printable(
     named = ImportedOp(text, Place("f", 3), f"{text}() -> ()", tensors={text: {text: text}})
     named.decide(Place("f", 3), Subject.KEY, text)
     ops = [ops_toml.check(op) for op in (whole, odd, named)]
-    [path, *_] = write_files.write(Imported(ops), [text], tmp_path)
+    [path, *_] = ops_toml.write(Imported(ops), [text], tmp_path)
     written = path.read_text(encoding="utf-8")
     assert "\n[whole]\n" in written
     assert "\n[evil]" not in written
@@ -94,7 +95,7 @@ def test_more_dots_than_a_line_can_have_leave_the_file_valid(
         dotted.decide(Place("f", 2), Subject.KEY, "." * 1000)
     ops = [ops_toml.check(op) for op in (whole, dotted)]
     assert [op.is_complete for op in ops] == [True, False]
-    [path, *_] = write_files.write(Imported(ops), ["f"], tmp_path)
+    [path, *_] = ops_toml.write(Imported(ops), ["f"], tmp_path)
     assert [op.schema.name for op in ops_file.read(path).ops] == ["whole"]
     assert path.read_text(encoding="utf-8").count(".") > 1000
 

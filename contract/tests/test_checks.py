@@ -53,6 +53,7 @@ def test_checks_of_contracts() -> None:
     """Read the lines of a change of checks.txt: callers see the messages."""
     shown = "".join(
         "\n".join([op.schema.text, *(f"  {line}" for line in all_checks(op)), ""])
-        for op in ops_file.read(CONTRACTS / "checks.toml").ops
+        for name in ("checks", "everything", "edges", "hostile")
+        for op in ops_file.read(CONTRACTS / f"{name}.toml").ops
     )
     golden.compare(shown, CONTRACTS / "checks.txt")

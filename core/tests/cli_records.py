@@ -15,45 +15,29 @@ from custom_pypto_contract import contract_data
 from custom_pypto_contract.manifest import make_op
 from custom_pypto_discovery.installed_plugin import Status
 
+SITE = Path("/site/custom_pypto_add_custom")
+OPS = {"add_custom": ("CPU", "PrivateUse1"), "add_custom_backward": ("CPU",)}
+TYPES = ("(Tensor self, Tensor other) -> Tensor", "(Tensor self) -> (Tensor, Tensor)")
 ADD = PluginRecord(
     name="add_custom",
     version="0.1.0",
     distribution="custom-pypto-add-custom",
     status=Status.LOADED,
     reason="",
-    ops=(
-        OpRecord(
-            name="add_custom",
-            schema="add_custom(Tensor self, Tensor other) -> Tensor",
-            plugin="add_custom",
-            dispatch_keys=("CPU", "PrivateUse1"),
-        ),
-        OpRecord(
-            name="add_custom_backward",
-            schema="add_custom_backward(Tensor self) -> (Tensor, Tensor)",
-            plugin="add_custom",
-            dispatch_keys=("CPU",),
-        ),
+    ops=tuple(
+        OpRecord(name, f"{name}{type_}", "add_custom", keys)
+        for (name, keys), type_ in zip(OPS.items(), TYPES, strict=True)
     ),
-    folder=Path("/site/custom_pypto_add_custom"),
-    library=Path("/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so"),
+    folder=SITE,
+    library=SITE / "lib/libcustom_pypto_add_custom.so",
     library_sha256="5a" * 32,
     opp=None,
     load_time=0.25,
 )
-
 BROKEN = PluginRecord(
-    name="broken",
-    version="",
-    distribution="custom-pypto-broken",
-    status=Status.REJECTED,
-    reason="its library is missing; reinstall it",
-    ops=(),
-    folder=None,
-    library=None,
-    library_sha256="",
-    opp=None,
-    load_time=0.0,
+    *("broken", "", "custom-pypto-broken"),
+    *(Status.REJECTED, "its library is missing; reinstall it"),
+    *((), None, None, "", None, 0.0),
 )
 
 ADD_KERNEL = NpuKernelRecord(

@@ -31,32 +31,36 @@ def write(folder: Path, name: str, code: str = "") -> None:
 def watch(*names: str) -> list[bool]:
     """Watch for modules; return a list that gets an element at each call back."""
     events: list[bool] = []
-    AfterImport(names, lambda: events.append(True)).watch()
+    finder = AfterImport(names, lambda: events.append(hasattr(sys.modules["acme_one"], "done")))
+    finder.watch()
+    finder.watch()
     return events
 
 
-def test_callback_runs_after_the_code_of_the_module(folder: Path) -> None:
+def test_callback_runs_once_after_the_code_of_any_of_the_modules(folder: Path) -> None:
     write(folder, "acme_one", "done = True")
-    seen: list[bool] = []
-    AfterImport(["acme_one"], lambda: seen.append(sys.modules["acme_one"].done)).watch()
-    importlib.import_module("acme_one")
-    assert seen == [True]
-
-
-def test_callback_runs_once_for_any_of_the_names(folder: Path) -> None:
-    write(folder, "acme_one")
     write(folder, "acme_two")
+    before = list(sys.meta_path)
     events = watch("acme_one", "acme_three")
     importlib.import_module("acme_two")
     assert events == []
-    importlib.import_module("acme_one")
+    assert len(sys.meta_path) == len(before) + 1
+    module = importlib.import_module("acme_one")
     importlib.import_module("acme_one")
     assert events == [True]
+    # Nothing is left in the import system.
+    assert sys.meta_path == before
+    spec = module.__spec__
+    assert isinstance(spec, ModuleSpec)
+    assert spec.origin == str(folder / "acme_one.py")
+    assert type(spec.loader).__name__ == "SourceFileLoader"
+    assert module.__loader__ is spec.loader
+    assert "exec_module" not in vars(spec.loader)
 
 
 def test_callback_waits_for_an_import_that_succeeds(folder: Path) -> None:
     once = "from acme_two import tries\ntries.append(1)\nif len(tries) == 1: raise LookupError\n"
-    write(folder, "acme_one", once)
+    write(folder, "acme_one", f"{once}done = True\n")
     write(folder, "acme_two", "tries = []")
     events = watch("acme_one")
     with pytest.raises(LookupError):
@@ -64,28 +68,6 @@ def test_callback_waits_for_an_import_that_succeeds(folder: Path) -> None:
     assert events == []
     importlib.import_module("acme_one")
     assert events == [True]
-
-
-def test_nothing_is_left_in_the_import_system_afterwards(folder: Path) -> None:
-    write(folder, "acme_one")
-    before = list(sys.meta_path)
-    finder = AfterImport(["acme_one"], lambda: None)
-    finder.watch()
-    finder.watch()
-    assert sys.meta_path.count(finder) == 1
-    importlib.import_module("acme_one")
-    assert sys.meta_path == before
-
-
-def test_watched_module_keeps_its_loader_and_origin(folder: Path) -> None:
-    write(folder, "acme_one")
-    watch("acme_one")
-    module = importlib.import_module("acme_one")
-    spec = module.__spec__
-    assert isinstance(spec, ModuleSpec)
-    assert spec.origin == str(folder / "acme_one.py")
-    assert type(spec.loader).__name__ == "SourceFileLoader"
-    assert module.__loader__ is spec.loader
 
 
 class Raising:
@@ -100,7 +82,7 @@ class Raising:
 
 
 def test_finder_of_somebody_else_that_raises_does_no_more_than_without_us(folder: Path) -> None:
-    write(folder, "acme_one")
+    write(folder, "acme_one", "done = True")
     events = watch("acme_one")
     raising = Raising()
     sys.meta_path.insert(1, raising)  # type: ignore[arg-type]

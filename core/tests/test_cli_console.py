@@ -95,11 +95,13 @@ def test_a_command_that_ends_the_process_stops_no_other(bring, capsys, end, argu
     assert "bye" not in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", commands.WHEELS)
-def test_no_other_wheel_takes_the_name_of_a_command_of_ours(bring, name):
-    before = commands.find()[name]
-    bring(name, "raise AssertionError", wheel="aaa")
-    assert commands.find()[name] == before
+def test_a_wheel_takes_no_command_s_name_of_ours(bring, capsys):
+    before = commands.find()
+    for name in commands.WHEELS:
+        bring(name, "raise AssertionError", f"aaa-{name}")
+    bring("list", "raise AssertionError")
+    assert commands.find() == before
+    assert "Lists every installed op plugin" in help_text(capsys, "list")
 
 
 def test_of_two_wheels_with_one_command_none_is_taken(bring, capsys):
@@ -107,11 +109,6 @@ def test_of_two_wheels_with_one_command_none_is_taken(bring, capsys):
         bring("hello", HELLO, wheel)
     assert main(["hello", "world"]) == 2
     assert "one and two bring it; uninstall all but one" in capsys.readouterr().err
-
-
-def test_no_wheel_takes_the_name_of_a_command_of_core(bring, capsys):
-    bring("list", "raise AssertionError")
-    assert "Lists every installed op plugin" in help_text(capsys, "list")
 
 
 @pytest.mark.parametrize(("command", "wheel"), commands.WHEELS.items())
@@ -132,6 +129,14 @@ def test_what_a_command_refuses_goes_to_standard_error_with_its_status(monkeypat
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err == "custom-pypto list: not today; try tomorrow\n"
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "inf", "soon"])
+def test_a_time_limit_that_is_none_is_refused(limit, capsys):
+    with pytest.raises(SystemExit) as exit_info:
+        main(["doctor", "--time-limit", limit])
+    assert exit_info.value.code == 2
+    assert "--time-limit" in capsys.readouterr().err
 
 
 def test_a_reader_that_goes_away_is_no_error(monkeypatch, tmp_path):

@@ -40,13 +40,10 @@ def test_an_end_is_a_value_or_a_failure(code):
     assert outcome.ok is not bool(outcome.failure)
 
 
-def test_an_exception_is_reported_by_its_type_and_whole_text():
+def test_an_exception_is_reported_by_its_type_and_text_if_that_is_not_long():
     outcome = subprocess_call.run(r"raise ImportError('first line\nsecond line')")
     assert outcome.failure == "ImportError: first line\nsecond line"
     assert "Traceback" in outcome.trace
-
-
-def test_a_long_text_of_an_exception_is_shortened():
     outcome = subprocess_call.run("raise ValueError('x' * 10_000_000)")
     assert outcome.failure.startswith("ValueError: xxx")
     assert len(outcome.failure) < 5000
@@ -84,24 +81,20 @@ def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
 
 
 def test_the_child_sees_the_modules_of_this_process(monkeypatch, tmp_path):
-    (tmp_path / "only_here.py").write_text("value = 7\n")
+    (tmp_path / "only_here.py").write_text("def twice(value): return 2 * value\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert subprocess_call.run("import only_here; report(only_here.value)").value == 7
+    assert subprocess_call.run("import only_here; report(only_here.twice(3))").value == 6
+    assert subprocess_call.call(shlex.quote, "two words").value == "'two words'"
 
 
 @pytest.mark.parametrize("own_path", [sys.path, ["", *sys.path]], ids=["without", "with"])
 def test_the_child_does_not_see_the_current_folder(own_path, monkeypatch, tmp_path):
-    (tmp_path / "stray_module.py").write_text("")
+    for module in ("stray_module", "json", "re"):
+        (tmp_path / f"{module}.py").write_text("raise RuntimeError('not this one')\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", own_path)
-    assert "No module named 'stray_module'" in subprocess_call.run("import stray_module").failure
-
-
-@pytest.mark.parametrize("module", ["json", "re"])
-def test_the_child_starts_without_a_module_of_the_current_folder(module, monkeypatch, tmp_path):
-    (tmp_path / f"{module}.py").write_text("raise RuntimeError('not this one')\n")
-    monkeypatch.chdir(tmp_path)
     assert subprocess_call.run("report('started')").value == "started"
+    assert "No module named 'stray_module'" in subprocess_call.run("import stray_module").failure
 
 
 def test_progress_is_known_however_a_process_ends() -> None:
@@ -113,10 +106,6 @@ def test_progress_is_known_however_a_process_ends() -> None:
     assert (hung.progress, hung.timed_out) == ("b", True)
     assert hung.failure == "did not end within 5 s"
     subprocess_call.report_progress("nobody listens")
-
-
-def test_a_function_is_called_with_its_arguments():
-    assert subprocess_call.call(shlex.quote, "two words").value == "'two words'"
 
 
 @pytest.mark.parametrize(

@@ -53,12 +53,9 @@ def test_cost_counts_the_bytes_of_outputs() -> None:
     assert evaluate_cost(SCORES, SCORES.bytes, arguments) == expected
 
 
-def test_cost_of_a_call_that_the_op_refuses_is_its_error() -> None:
+def test_cost_of_a_call_that_is_refused_or_does_not_fit_into_64_bits_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="scores: argument 'key'"):
         flops(SCORES, given((3, 8), (4, 9), paged=False))
-
-
-def test_cost_that_does_not_fit_into_64_bits_is_an_error() -> None:
     with pytest.raises(RuntimeError, match=r"scores: .* does not fit into 64 bits"):
         flops(SCORES, given((2**31, 1), (2**20, 2**20, 1), paged=True))
 
@@ -89,21 +86,16 @@ def install(site: Site, name: str, *ops: str) -> None:
 
 
 @pytest.mark.parametrize("imports", [(CORE, COUNTER), (COUNTER, CORE)], ids=["after", "before"])
-def test_flop_counter_counts_ops_whenever_it_is_imported(
+def test_flop_counter_counts_ops_whenever_it_is_imported_and_they_are_loaded(
     site: Site, imports: tuple[str, str]
 ) -> None:
     install(site, "acme", "first", "second")
     site.install("silent")
-    found = site.run(*imports, COUNT.format(ops=["first", "second", "silent"]))
-    assert found == {"custom_pypto::first": 7, "custom_pypto::second": 7}
-
-
-def test_flop_counter_counts_ops_that_were_loaded_later(site: Site) -> None:
     later = replace(site, folder=site.folder / "later")
-    install(later, "acme", "first")
+    install(later, "more", "third")
     add = f"import sys; sys.path.append({str(later.folder)!r}); core.load_new()"
-    found = site.run(CORE, COUNTER, add, COUNT.format(ops=["first"]))
-    assert found == {"custom_pypto::first": 7}
+    found = site.run(*imports, add, COUNT.format(ops=["first", "second", "silent", "third"]))
+    assert found == {f"custom_pypto::{op}": 7 for op in ("first", "second", "third")}
 
 
 def test_flop_counter_has_no_formula_for_overloads(site: Site) -> None:

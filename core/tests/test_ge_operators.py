@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,28 +15,31 @@ def test_says_whether_the_graph_engine_has_the_operator(torchair_graph: Graph) -
     torchair_graph.registered.add("MyOp")
     assert is_registered("MyOp")
     assert not is_registered("OtherOp")
+    assert not is_registered_with("OtherOp", inputs=[], attributes=[], outputs=[])
 
 
+NO_ENGINE = SimpleNamespace(get_registered_ir_def=lambda op_type: ("None", [], [], []))
+
+
+@pytest.mark.usefixtures("torchair_graph")
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        (
+            NO_ENGINE,
+            "graph engine has the operator MyOp is unknown: torchair found no libge_runner",
+        ),
+        (object(), "keeps torchair's get_registered_ir_def elsewhere"),
+        (None, r"torch_npu 2\.10 to 2\.14 are known to work"),
+    ],
+)
 def test_no_graph_engine_is_not_taken_for_no_operator(
-    torchair_graph: Graph, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch, module: object, text: str
 ) -> None:
-    core = sys.modules["torchair.core"]._torchair
-    monkeypatch.setattr(core, "get_registered_ir_def", lambda op_type: ("None", [], [], []))
-    with pytest.raises(RuntimeError, match="graph engine has the operator MyOp is unknown"):
-        is_registered("MyOp")
-
-
-@pytest.mark.usefixtures("torchair_graph")
-def test_a_torchair_that_keeps_it_elsewhere_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["torchair.core"], "_torchair", object())
-    with pytest.raises(RuntimeError, match="keeps torchair's get_registered_ir_def elsewhere"):
-        is_registered("MyOp")
-
-
-@pytest.mark.usefixtures("torchair_graph")
-def test_a_torchair_without_the_module_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")
-    with pytest.raises(RuntimeError, match=r"torch_npu 2\.10 to 2\.14 are known to work"):
+    if module is not None:
+        monkeypatch.setattr(sys.modules["torchair.core"], "_torchair", module, raising=False)
+    with pytest.raises(RuntimeError, match=text):
         is_registered("MyOp")
 
 
@@ -63,8 +67,3 @@ def test_says_whether_the_operator_is_registered_with_what_a_node_has(
     torchair_graph.definitions["MyOp"] = (inputs, outputs, attributes)
     names = {"inputs": ["x", "scale"], "outputs": ["y"], "attributes": ["epsilon"]}
     assert is_registered_with("MyOp", **names) is expected
-
-
-@pytest.mark.usefixtures("torchair_graph")
-def test_an_operator_that_is_not_registered_has_nothing() -> None:
-    assert not is_registered_with("MyOp", inputs=[], attributes=[], outputs=[])

@@ -85,8 +85,7 @@ def test_converters_are_registered_once(
 
 
 @pytest.mark.parametrize(
-    ("place", "module"),
-    [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")],
+    ("place", "module"), [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")]
 )
 def test_core_does_not_import_torchair(
     request: pytest.FixtureRequest, place: str, module: str
@@ -96,26 +95,19 @@ def test_core_does_not_import_torchair(
     assert not request.getfixturevalue(place).load(code)
 
 
-def test_without_converters_nothing_is_put_into_the_import_system(site: Site) -> None:
-    site.install("acme")
+def test_import_system_is_as_without_converters_or_torchair(site: Site) -> None:
     code = """
-        import sys
+        import importlib.util, sys
         before = list(sys.meta_path)
         import custom_pypto.core
-        give(sys.meta_path == before)
-    """
-    assert site.run(code)
-
-
-def test_absent_torchair_is_still_absent(site: Site) -> None:
-    site.install("acme", PLUGIN, ops=OPS)
-    code = """
-        import importlib.util, custom_pypto.core
         try: import torchair
         except ModuleNotFoundError as error:
-            give([error.name, importlib.util.find_spec("torchair")])
+            give([error.name, importlib.util.find_spec("torchair"), sys.meta_path == before])
     """
-    assert site.run(code) == ["torchair", None]
+    site.install("first")
+    assert site.run(code) == ["torchair", None, True]
+    site.install("acme", PLUGIN, ops=["third"])
+    assert site.run(code) == ["torchair", None, False]
 
 
 @pytest.mark.parametrize(
@@ -166,13 +158,6 @@ def test_import_of_torchair_succeeds_even_when_warnings_are_errors(site: Site) -
         import custom_pypto.core
     """
     assert site.run(code, REGISTERED) == []
-
-
-def test_plugin_that_failed_has_no_converters(standalone: Site) -> None:
-    bad = PLUGIN + "\n@hookimpl\ndef custom_pypto_fakes(): return {'nothing': print}\n"
-    (standalone.folder / "custom_pypto_acme" / "__init__.py").write_text(bad)
-    code = "import warnings; warnings.simplefilter('ignore'); import custom_pypto.core"
-    assert standalone.run(code, REGISTERED) == []
 
 
 def test_plugin_that_was_taken_back_is_not_asked_for_converters(site: Site) -> None:

@@ -73,6 +73,13 @@ FAKES_THAT_WORK = {
     "by specname": ({"fakes": hookimpl(lambda: {"first": abs}, specname=FAKES)}, ["first"]),
     "of the generated ones": ({FAKES: from_generated}, ["first"]),
     "with an argument that has a default": ({FAKES: from_default}, ["first"]),
+    "beside an optional hook, as of a newer core": (
+        {
+            FAKES: returning({"first": abs}),
+            "custom_pypto_later": hookimpl(lambda: None, optionalhook=True),
+        },
+        ["first"],
+    ),
 }
 
 
@@ -84,20 +91,11 @@ def test_result_of_a_hook_is_the_mapping_that_the_plugin_returns(
     assert fakes_of(hooks, {"first": abs, "second.overload": len}) == dict.fromkeys(ops, abs)
 
 
-def test_hook_that_a_plugin_does_not_implement_gives_nothing() -> None:
-    hooks = hooks_of()
-    assert fakes_of(hooks) == {}
-    assert not hooks.implements(FAKES)
-
-
-def test_plugins_do_not_share_hooks() -> None:
-    one = hooks_of(custom_pypto_fakes=returning({"first": abs}))
+def test_plugins_are_in_the_manager_under_their_names_and_do_not_share_hooks() -> None:
+    hooks, without = hooks_of(custom_pypto_fakes=returning({"first": abs})), hooks_of("without")
     hooks_of("other", custom_pypto_fakes=hookimpl(lambda: 1 / 0))
-    assert fakes_of(one) == {"first": abs}
-
-
-def test_plugins_are_in_the_manager_under_their_names_unless_they_are_refused() -> None:
-    hooks = hooks_of(custom_pypto_fakes=returning({}))
+    assert (fakes_of(hooks), fakes_of(without)) == ({"first": abs}, {})
+    assert not without.implements(FAKES)
     assert "custom_pypto_fake'" in refusal(custom_pypto_fake=returning({}))
     assert not manager.has_plugin("refused")
     assert manager.has_plugin("acme")
@@ -136,11 +134,6 @@ def test_a_module_that_raises_while_it_is_registered_does_not_stay() -> None:
     assert not manager.has_plugin("refused")
 
 
-def test_unknown_hook_that_is_optional_is_accepted() -> None:
-    # For a hook of a newer core.
-    hooks_of(custom_pypto_later=hookimpl(lambda: None, optionalhook=True))
-
-
 @hookimpl
 def with_other_argument(op: str, *rest: str, device: str = "cpu") -> dict[str, Any]:
     return {}
@@ -148,10 +141,6 @@ def with_other_argument(op: str, *rest: str, device: str = "cpu") -> dict[str, A
 
 def undecorated() -> dict[str, Any]:
     return {}
-
-
-def undecorated_wrapper() -> Iterator[None]:
-    yield
 
 
 WITHOUT_DECORATOR = (
@@ -173,7 +162,7 @@ NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in t
         (FAKES, pluggy.HookimplMarker("pytest")(undecorated), [WITHOUT_DECORATOR]),
         (FAKES, with_other_argument, ["for hook 'custom_pypto_fakes'", NOT_IN_HOOKSPEC]),
         ("on_load", returning({}), [UNKNOWN.format("on_load"), ALL_HOOKS]),
-        (FAKES, hookimpl(undecorated_wrapper, wrapper=True), [f"{FAKES} is a wrapper, and wraps"]),
+        (FAKES, hookimpl(lambda: (yield), wrapper=True), [f"{FAKES} is a wrapper, and wraps"]),
         (FAKES[:-1], returning({}), [UNKNOWN.format(FAKES[:-1]), f"; did you mean {FAKES!r}?"]),
     ],
 )

@@ -239,14 +239,13 @@ def test_nothing_of_a_rejected_plugin_runs(report: dict[str, Any]) -> None:
         assert f"{package}/" not in report["opened"], name
 
 
-# Ops without a kernel
-
-
-def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -> None:
+def test_op_without_a_kernel_says_so_and_can_be_given_one_by_somebody_else(site: Site) -> None:
     site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
     assert site.load("""
-        one = ops.first(torch.ones(1)).item()
-        [refusal(ops.second, torch.ones(1)), one, {op.name: op.dispatch_keys for op in core.ops()}]
+        one = torch.ones(1)
+        given = [refusal(ops.second, one), {op.name: op.dispatch_keys for op in core.ops()}]
+        torch.library.impl("custom_pypto::second", "CPU", lambda x: x + 1)
+        [*given, ops.first(one).item(), ops.second(one).item()]
         """) == [
         (
             "second has no kernel for any device: its plugin registers none, the plugin 'first'"
@@ -254,33 +253,38 @@ def test_op_without_a_kernel_says_so_at_the_call_and_in_the_record(site: Site) -
             " custom-pypto-first; its author registers kernels in C++ or by the hook"
             " custom_pypto_kernels"
         ),
-        1,
         {"first": ["CPU"], "second": []},
+        1,
+        2,
     ]
 
 
-def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
-    site.install("second", registers=SECOND)
-    given = site.load("""
-        torch.library.impl("custom_pypto::second", "CPU", lambda x: x + 1)
-        ops.second(torch.ones(1)).item()
-        """)
-    assert given == 2
-
-
-def test_op_that_somebody_else_has_registered(site: Site) -> None:
-    site.install("broken")
-    given = site.run(
+# Code that runs before the import of core, and what is said of the plugin `broken`.
+BEFORE = {
+    "its op registered": (
         """
         import torch
         library = torch.library.Library("custom_pypto", "FRAGMENT")
         library.define("broken(Tensor x) -> Tensor")
         """,
-        REPORT,
-    )
-    assert given["reasons"]["broken"].startswith(
-        "custom_pypto::broken is registered in this process already, by something that is no plugin"
-    )
+        "custom_pypto::broken is registered in this process already, by something that is no",
+    ),
+    "its module hidden": (
+        """
+        import sys, types, importlib.util
+        spec = importlib.util.find_spec("custom_pypto_broken")
+        impostor = sys.modules["custom_pypto_broken"] = types.ModuleType("custom_pypto_broken")
+        impostor.__spec__ = spec
+        """,
+        "another module called 'custom_pypto_broken', <module 'custom_pypto_broken'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "reason"), BEFORE.values(), ids=BEFORE)
+def test_what_came_before_the_plugin_is_named(site: Site, code: str, reason: str) -> None:
+    site.install("broken")
+    assert site.run(code, REPORT)["reasons"]["broken"].startswith(reason)
 
 
 @pytest.mark.parametrize("with_library", [True, False])
@@ -324,21 +328,4 @@ def test_library_that_changes_after_it_was_checked_is_not_opened(site: Site) -> 
     site.install("ant", f"import os; os.truncate({str(broken.library)!r}, 1 << 20)")
     assert failure_of(site) == (
         f"its library {broken.library} changed after core had checked it; start again"
-    )
-
-
-def test_module_that_hides_the_plugins(site: Site) -> None:
-    site.install("broken")
-    given = site.run(
-        """
-        import sys, types, importlib.util
-        spec = importlib.util.find_spec("custom_pypto_broken")
-        impostor = types.ModuleType("custom_pypto_broken")
-        impostor.__spec__ = spec
-        sys.modules["custom_pypto_broken"] = impostor
-        """,
-        REPORT,
-    )
-    assert given["reasons"]["broken"].startswith(
-        "another module called 'custom_pypto_broken', <module 'custom_pypto_broken'"
     )

@@ -22,10 +22,6 @@ def test_every_installed_plugin_is_loaded_and_its_ops_work(site: Site) -> None:
         """) == [["first", "second"], ["one", "second", "two.overload"], [1, 1], [1, 1]]
 
 
-def test_no_plugin_at_all_is_no_error(site: Site) -> None:
-    assert site.load("[core.plugins(), core.ops()]") == [[], []]
-
-
 def test_plugins_load_by_name_after_those_they_require_and_others_come_last(site: Site) -> None:
     site.install("ant", requires_ops=["zebra"])
     site.install("zebra")
@@ -34,9 +30,6 @@ def test_plugins_load_by_name_after_those_they_require_and_others_come_last(site
     site.install("asp").forge(core_abi=[9, 0])
     loaded = site.load("[p.name for p in core.plugins()]", quiet=True)
     assert loaded == ["cat", "zebra", "ant", "asp", "bee"]
-
-
-# Records
 
 
 def test_record_of_a_loaded_plugin(site: Site) -> None:
@@ -64,27 +57,18 @@ def test_record_of_a_loaded_plugin(site: Site) -> None:
 
 def test_record_of_a_plugin_that_is_not_loaded(site: Site) -> None:
     site.install("first")
-    assert site.load(
-        """
-        (plugin,) = core.plugins()
-        [plugin.status, plugin.load_time, plugin.ops[0].dispatch_keys, core.ops()]
-        """,
-        **{DISABLE: "first"},
-    ) == ["blocked", 0.0, [], []]
+    code = "[[[p.status, p.load_time, p.ops[0].dispatch_keys] for p in core.plugins()], core.ops()]"
+    assert site.load(code, **{DISABLE: "first"}) == [[["blocked", 0.0, []]], []]
 
 
 def test_overload_can_have_a_fake_and_a_derivative(site: Site) -> None:
-    site.install(
-        "first",
-        HOOKS
-        + """
+    code = """
 @hookimpl
 def custom_pypto_fakes(): return {"two.overload": fake}
 @hookimpl
 def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 3 * grad)}
-""",
-        ops=["two.overload"],
-    )
+"""
+    site.install("first", HOOKS + code, ops=["two.overload"])
     assert site.load("""
         x = torch.ones(1, requires_grad=True)
         ops.two.overload(x).sum().backward()
@@ -93,39 +77,33 @@ def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 
         """) == [["CPU", "Meta", "Autograd"], 3, [4]]
 
 
-def test_samples_and_reference_come_from_the_plugin(site: Site) -> None:
-    site.install(
-        "first",
-        HOOKS
-        + """
+SAMPLES = """
 @hookimpl
 def custom_pypto_samples(): return {"first": lambda device: [SampleInput((device,), name="one")]}
 @hookimpl
 def custom_pypto_references(): return {"first": Reference(abs)}
-""",
-    )
-    assert site.load("""
+"""
+
+
+def test_samples_and_reference_come_from_the_plugin(site: Site) -> None:
+    site.install("first", HOOKS + SAMPLES)
+    site.install("second", HOOKS + SAMPLES)
+    sample, function, unknown, failed = site.load("""
         (sample,) = core.samples("first", "cpu")
-        [sample.args, sample.name, core.reference("first").function(-2)]
-        """) == [["cpu"], "one", 2]
-
-
-def test_samples_of_an_unknown_op_say_what_is_installed(site: Site) -> None:
-    done = site.start("import custom_pypto.core as core; core.samples('nothing')")
-    assert "LookupError: torch.ops.custom_pypto has no op 'nothing'" in done.stderr
-
-
-def test_hook_for_samples_that_fails_is_a_plugin_error(site: Site) -> None:
-    site.install(
-        "first",
-        HOOKS
-        + """
-@hookimpl
-def custom_pypto_samples(): return {"furst": list}
-""",
+        [
+            [sample.args, sample.name],
+            core.reference("first").function(-2),
+            refusal(core.samples, "nothing", error=LookupError),
+            refusal(core.samples, "second", error=core.PluginError),
+        ]
+        """)
+    assert (sample, function) == ([["cpu"], "one"], 2)
+    assert unknown.startswith("torch.ops.custom_pypto has no op 'nothing'")
+    assert failed == (
+        "the plugin 'second' (custom-pypto-second 0.1.0): custom_pypto_samples: 'first' is not an"
+        " op of this plugin; its ops are 'second'"
     )
-    done = site.start("import custom_pypto.core as core; core.samples('first')")
-    assert (
-        "PluginError: the plugin 'first' (custom-pypto-first 0.1.0): custom_pypto_samples:"
-        " 'furst' is not an op of this plugin; did you mean 'first'? its ops are 'first'"
-    ) in done.stderr
+
+
+def test_without_a_plugin_there_is_nothing(site: Site) -> None:
+    assert site.load("[core.plugins(), core.ops()]") == [[], []]

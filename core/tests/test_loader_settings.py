@@ -16,13 +16,19 @@ def test_allow_list_loads_only_what_it_names(site: Site) -> None:
     assert report["warnings"] == []
 
 
-def test_strict_makes_the_import_fail_and_names_every_failure(site: Site) -> None:
+def test_strict_names_every_failure_and_does_not_mind_blocked_plugins(site: Site) -> None:
     for name in ("broken", "worse"):
         site.install(name, f"raise ValueError({name!r})")
+    site.install("user", requires_ops=["broken"])
     done = site.start("import custom_pypto.core", **{STRICT: "1"})
     assert done.returncode == 1
-    assert "PluginError: CUSTOM_PYPTO_STRICT is set, and 2 of the installed plugins" in done.stderr
+    assert "PluginError: CUSTOM_PYPTO_STRICT is set, and 3 of the installed plugins" in done.stderr
     assert "the plugin 'worse' (custom-pypto-worse 0.1.0) failed" in done.stderr
+    report = site.run(REPORT, **{STRICT: "1", DISABLE: "broken,worse"})
+    assert set(report["states"].values()) == {"blocked"}
+    assert report["reasons"]["user"].startswith(
+        "requires the op 'broken' of the plugin 'broken', which is blocked: CUSTOM_PYPTO_DISABLE"
+    )
 
 
 @pytest.mark.parametrize(
@@ -61,13 +67,3 @@ def test_import_that_fails_leaves_nothing_behind_and_can_be_tried_again(
         **variables,
     )
     assert given == [error, None, {"a_healthy": "loaded", "broken": "failed"}]
-
-
-def test_strict_does_not_mind_blocked_plugins_and_what_requires_them(site: Site) -> None:
-    site.install("broken", "raise ValueError")
-    site.install("user", requires_ops=["broken"])
-    report = site.run(REPORT, **{STRICT: "1", DISABLE: "broken"})
-    assert report["states"] == {"broken": "blocked", "user": "blocked"}
-    assert report["reasons"]["user"].startswith(
-        "requires the op 'broken' of the plugin 'broken', which is blocked: CUSTOM_PYPTO_DISABLE"
-    )

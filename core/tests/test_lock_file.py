@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from custom_pypto_contract import manifest
@@ -22,6 +23,9 @@ TRUSTED = this_host().trusted_owners
 HOST = replace(this_host(), platform="linux_x86_64")
 
 
+Spoil = Callable[[Path], object]
+
+
 @pytest.fixture
 def plugin(tmp_path: Path) -> InstalledPlugin:
     """An installed plugin whose kernels are Python."""
@@ -29,7 +33,6 @@ def plugin(tmp_path: Path) -> InstalledPlugin:
     (folder / "inner" / "__pycache__").mkdir(parents=True)
     (folder / "__init__.py").write_text("one = 1\n")
     (folder / "inner" / "__init__.py").touch()
-    (folder / "inner" / "__pycache__" / "__init__.cpython-310.pyc").touch()
     made = make_manifest(library=None, platform=manifest.ANY_PLATFORM)
     made.write(folder / manifest.FILE_NAME)
     return InstalledPlugin("first", "acme_first", "Acme.First", "1.0", folder, manifest=made)
@@ -43,111 +46,78 @@ def lock_path(tmp_path: Path, plugin: InstalledPlugin) -> Path:
     return path
 
 
-def _in_package(change: Callable[[Path], object]) -> Callable[[InstalledPlugin], InstalledPlugin]:
-    """Return what changes the files of a plugin."""
-
-    def changed(plugin: InstalledPlugin) -> InstalledPlugin:
-        assert plugin.folder is not None
-        change(plugin.folder)
-        return plugin
-
-    return changed
-
-
-def _other_manifest(folder: Path) -> None:
-    changed = make_manifest(library=None, platform=manifest.ANY_PLATFORM, opp="opp")
-    changed.write(folder / manifest.FILE_NAME)
-
-
 INSTEAD = "; install what it allows: pip install --force-reinstall --no-deps acme-first==1.0; or"
-FILES = "the lock file LOCK allows a package whose files have the sha256 "
-# What differs from what was locked, and how the reason begins, if there is one.
-CHANGES: dict[str, tuple[Callable[[InstalledPlugin], InstalledPlugin], str]] = {
-    "nothing": (lambda plugin: plugin, ""),
-    "name": (
-        lambda plugin: replace(plugin, name="second", distribution="acme-second"),
+ALLOWS = "the lock file LOCK allows "
+FILES = f"{ALLOWS}a package whose files have the sha256 "
+ANY = manifest.ANY_PLATFORM
+# A change of the plugin or of its folder, and how the reason begins, if there is one.
+CHANGES: list[tuple[dict[str, str] | Spoil, str]] = [
+    ({}, ""),
+    (
+        {"name": "second", "distribution": "acme-second"},
         (
             "is not in the lock file LOCK, which allows first; pip uninstall acme-second, or lock"
             " what is installed: custom-pypto lock LOCK"
         ),
     ),
-    "distribution": (
-        lambda plugin: replace(plugin, distribution="acme-other"),
-        "the lock file LOCK allows the distribution acme-first, installed is acme-other" + INSTEAD,
+    (
+        {"distribution": "acme-other"},
+        f"{ALLOWS}the distribution acme-first, installed is acme-other{INSTEAD}",
     ),
-    "distribution as pip compares it": (
-        lambda plugin: replace(plugin, distribution="ACME_First"),
-        "",
+    ({"distribution": "ACME_First"}, ""),
+    ({"version": "1.1"}, f"{ALLOWS}the version 1.0, installed is 1.1{INSTEAD}"),
+    ({"module": "acme_first.a"}, f"{ALLOWS}the module acme_first, installed is acme_first.a"),
+    (
+        lambda folder: make_manifest(library=None, platform=ANY, opp="opp").write(
+            folder / manifest.FILE_NAME
+        ),
+        f"{ALLOWS}a manifest with sha256 ",
     ),
-    "version": (
-        lambda plugin: replace(plugin, version="1.1"),
-        "the lock file LOCK allows the version 1.0, installed is 1.1" + INSTEAD,
-    ),
-    "module": (
-        lambda plugin: replace(plugin, module="acme_first.inner"),
-        "the lock file LOCK allows the module acme_first, installed is acme_first.inner" + INSTEAD,
-    ),
-    "manifest": (_in_package(_other_manifest), "the lock file LOCK allows a manifest with sha256 "),
-    "file added": (_in_package(lambda folder: (folder / "more.py").touch()), FILES),
-    "file removed": (_in_package(lambda folder: (folder / "inner/__init__.py").unlink()), FILES),
-    "file changed": (
-        _in_package(lambda folder: (folder / "__init__.py").write_text("one = 2\n")),
-        FILES,
-    ),
-    "folder renamed": (
-        _in_package(lambda folder: (folder / "inner").rename(folder / "other")),
-        FILES,
-    ),
-    "folder linked": (_in_package(lambda folder: (folder / "linked").symlink_to("inner")), FILES),
-    "bytecode": (
-        _in_package(lambda folder: (folder / "inner/__pycache__/__init__.cpython-314.pyc").touch()),
-        "",
-    ),
-}
+    (lambda folder: (folder / "more.py").touch(), FILES),
+    (lambda folder: (folder / "inner/__init__.py").unlink(), FILES),
+    (lambda folder: (folder / "__init__.py").write_text("one = 2\n"), FILES),
+    (lambda folder: (folder / "inner").rename(folder / "other"), FILES),
+    (lambda folder: (folder / "linked").symlink_to("inner"), FILES),
+    (lambda folder: (folder / "inner/__pycache__/__init__.cpython-314.pyc").touch(), ""),
+]
 
 
-@pytest.mark.parametrize(("change", "reason"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize(("change", "reason"), CHANGES)
 def test_what_differs_from_the_lock_is_refused(
-    lock_path: Path,
-    plugin: InstalledPlugin,
-    change: Callable[[InstalledPlugin], InstalledPlugin],
-    reason: str,
+    lock_path: Path, plugin: InstalledPlugin, change: dict[str, Any] | Spoil, reason: str
 ) -> None:
     lock = lock_file.read(str(lock_path), TRUSTED)
     assert lock.problem == ""
-    fault = lock.find_fault(change(plugin)).replace(str(lock_path), "LOCK")
+    if isinstance(change, dict):
+        plugin = replace(plugin, **change)
+    else:
+        assert plugin.folder is not None
+        change(plugin.folder)
+    fault = lock.find_fault(plugin).replace(str(lock_path), "LOCK")
     assert fault.startswith(reason)
     assert bool(fault) == bool(reason)
 
 
-def test_library_is_that_of_the_manifest(plugin: InstalledPlugin) -> None:
-    with_library = replace(plugin, manifest=make_manifest())
-    assert lock_file.describe(with_library).library == "ab" * 32
-
-
-def test_text_does_not_depend_on_the_order(plugin: InstalledPlugin) -> None:
-    one = lock_file.describe(plugin)
-    two = replace(one, name="second")
+def test_library_is_that_of_the_manifest_and_the_order_of_plugins_does_not_matter(
+    plugin: InstalledPlugin,
+) -> None:
+    one = lock_file.describe(replace(plugin, manifest=make_manifest()))
+    assert one["library"] == "ab" * 32
+    two = {**one, "name": "second"}
     assert lock_file.text_of([one, two]) == lock_file.text_of([two, one])
 
 
-# A lock file that cannot be used
+def _written(**changes: object) -> Spoil:
+    """Change keys of the document, or without a change leave none."""
 
-
-def _written(text: str) -> Callable[[Path], object]:
-    return lambda path: path.write_text(text)
-
-
-def _changed(change: Callable[[list[dict[str, str]]], None]) -> Callable[[Path], object]:
     def spoil(path: Path) -> None:
         document = json.loads(path.read_text())
-        change(document["plugins"])
-        path.write_text(json.dumps(document))
+        path.write_text(json.dumps({**document, **changes} if changes else {}))
 
     return spoil
 
 
-def _replaced(make: Callable[[Path], object]) -> Callable[[Path], object]:
+def _replaced(make: Spoil) -> Spoil:
     def spoil(path: Path) -> None:
         path.unlink()
         make(path)
@@ -161,30 +131,28 @@ def _link_to_what_all_may_write(path: Path) -> None:
     path.symlink_to(real)
 
 
+PLUGIN = dict.fromkeys(("name", "distribution", "version", "module", "manifest", "files"), "x")
 NO_LOCK = "LOCK is no lock file of version 1: "
 UNREAD = "the lock file LOCK cannot be read: "
 FOR_ALL = "can be changed by every user of this machine, who could so run code as you; make it safe"
 # What is done to the file, and how the problem begins.
-SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
-    "empty": (_written(""), f"{NO_LOCK}Expecting value"),
-    "list": (_written("[]"), f"{NO_LOCK}the file must be a table"),
-    "no version": (_written("{}"), f"{NO_LOCK}custom_pypto_lock is missing"),
+SPOILED: dict[str, tuple[Spoil, str]] = {
+    "empty": (lambda path: path.write_text(""), f"{NO_LOCK}Expecting value"),
+    "list": (lambda path: path.write_text("[]"), f"{NO_LOCK}the file must be a table"),
+    "deep": (lambda path: path.write_text("[" * 100_000), f"{NO_LOCK}maximum recursion"),
+    "no version": (_written(), f"{NO_LOCK}custom_pypto_lock must be 1, got None"),
     "other version": (
-        _written('{"custom_pypto_lock": 2, "plugins": []}'),
+        _written(custom_pypto_lock=2),
         f"{NO_LOCK}custom_pypto_lock must be 1, got 2",
     ),
-    "no plugins": (_written('{"custom_pypto_lock": 1}'), f"{NO_LOCK}plugins is missing"),
-    "no name": (
-        _written('{"custom_pypto_lock": 1, "plugins": [{}]}'),
-        f"{NO_LOCK}plugins[0].name is missing",
-    ),
-    "deep": (_written("[" * 100_000), f"{NO_LOCK}maximum recursion"),
-    "no hash": (
-        _changed(lambda plugins: plugins[0].update(files="abc")),
-        f"{NO_LOCK}plugins[0].files must be 64 lower case hexadecimal digits, got 'abc'",
+    "no plugins": (_written(plugins=None), f"{NO_LOCK}plugins must be a list [ .. ], got None"),
+    "no name": (_written(plugins=[{}]), f"{NO_LOCK}plugins[0].name is missing"),
+    "no text": (
+        _written(plugins=[{**PLUGIN, "files": 3, "library": None}]),
+        f"{NO_LOCK}plugins[0].files must be a non-empty string, got 3",
     ),
     "a plugin twice": (
-        _changed(lambda plugins: plugins.append(plugins[0])),
+        _written(plugins=[{**PLUGIN, "library": None}] * 2),
         f"{NO_LOCK}plugins names one plugin more than once",
     ),
     "missing": (Path.unlink, f"{UNREAD}[Errno 2] No such file"),
@@ -208,7 +176,7 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize(("spoil", "reason"), SPOILED.values(), ids=SPOILED)
 def test_file_that_cannot_be_used_allows_nothing(
-    lock_path: Path, spoil: Callable[[Path], object], reason: str
+    lock_path: Path, spoil: Spoil, reason: str
 ) -> None:
     spoil(lock_path)
     lock = lock_file.read(str(lock_path), TRUSTED)
@@ -222,22 +190,17 @@ def test_file_of_another_user(lock_path: Path) -> None:
     assert "belongs to the user id" in lock.problem
 
 
-# In discovery
-
-
 def test_no_plugin_is_accepted_where_the_lock_cannot_be_used(plugin: InstalledPlugin) -> None:
-    found = discovery.inspect(plugin, Environment(), HOST, lock_file.read("", TRUSTED))
+    """One that is blocked stays so."""
+    unusable = lock_file.read("", TRUSTED)
+    found = discovery.inspect(plugin, Environment(), HOST, unusable)
     assert found.status is Status.REJECTED
     assert found.reason == (
         "no plugin may load: CUSTOM_PYPTO_LOCKFILE is set and empty; it must name a lock file; lock"
         " what is installed: custom-pypto lock FILE; or unset CUSTOM_PYPTO_LOCKFILE"
     )
-
-
-def test_blocked_plugin_stays_blocked(plugin: InstalledPlugin) -> None:
-    settings = Environment(disable=frozenset({"first"}))
-    found = discovery.inspect(plugin, settings, HOST, lock_file.read("", TRUSTED))
-    assert found.status is Status.BLOCKED
+    blocked = Environment(disable=frozenset({"first"}))
+    assert discovery.inspect(plugin, blocked, HOST, unusable).status is Status.BLOCKED
 
 
 # In an import of core
@@ -280,6 +243,8 @@ def test_locked_plugins_load_and_no_other(site: Site) -> None:
     [[category, message, _]] = report["warnings"]
     assert category == "PluginRejectedWarning"
     assert f"is not in the lock file {path}, which allows first" in message
+    report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE="/nowhere/ops.lock")
+    assert set(report["states"].values()) == {"rejected"}
 
 
 def test_lock_decides_where_two_provide_one_op(site: Site) -> None:
@@ -289,15 +254,6 @@ def test_lock_decides_where_two_provide_one_op(site: Site) -> None:
     report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE=path)
     assert report["states"] == {"second": "loaded", "first": "rejected"}
     assert report["ops"] == ["same"]
-
-
-def test_import_without_a_usable_lock_loads_nothing_and_raises_nothing(site: Site) -> None:
-    site.install("first")
-    report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE="/nowhere/ops.lock")
-    assert (report["states"], report["ops"]) == ({"first": "rejected"}, [])
-
-
-# The command
 
 
 def test_command_writes_what_would_load_whatever_the_old_lock_says(site: Site) -> None:
@@ -323,24 +279,19 @@ def test_command_writes_what_would_load_whatever_the_old_lock_says(site: Site) -
     assert [each.name for each in path.parent.iterdir() if each.name.startswith(".")] == []
 
 
-def test_command_writes_nothing_where_nothing_would_load(site: Site) -> None:
-    status, output, path = lock(site)
-    assert status == 1
-    assert output.startswith("custom-pypto lock: core would load no plugin now, so nothing was")
-    assert not path.exists()
-
-
 @pytest.mark.parametrize(
     ("folder", "words"),
     [
-        ("gone", "gone/ops.lock was not written: [Errno 2] No such file or directory"),
-        ("open", "with the file that was written, no plugin may load: the lock file "),
+        ("", "custom-pypto lock: core would load no plugin now, so nothing was written"),
+        ("gone/", "gone/ops.lock was not written: [Errno 2] No such file or directory"),
+        ("open/", "with the file that was written, no plugin may load: the lock file "),
     ],
 )
-def test_command_says_what_is_wrong_with_the_folder(site: Site, folder: str, words: str) -> None:
-    site.install("first")
+def test_command_says_why_there_is_no_lock(site: Site, folder: str, words: str) -> None:
+    if folder:
+        site.install("first")
     (site.folder.parent / "open").mkdir()
     (site.folder.parent / "open").chmod(0o777)
-    status, output, _ = lock(site, file=f"{folder}/ops.lock")
-    assert status == 1
+    status, output, path = lock(site, file=f"{folder}ops.lock")
+    assert (status, path.exists()) == (1, folder == "open/")
     assert words in output

@@ -23,7 +23,7 @@ def kernels() -> Iterator[None]:
     made = PythonKernels()
     made.define([ManifestOp(OP, f"{OP}(Tensor(a!) x, *, Tensor(b!)[] more) -> ()")])
     made.library.impl(OP, add, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
-    made.add_rules_for_slices([OP])
+    made.add_for_writes([OP])
     made.add_fakes({OP: lambda x, *, more: None})
     # Code that was compiled without today's rules must not be found. To precompile torch's headers
     # takes longer than to compile what is here.

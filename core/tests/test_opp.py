@@ -33,21 +33,19 @@ def test_folder_of_a_wheel_is_one_package_or_holds_vendors(tmp_path: Path) -> No
     [
         ("/machine/one:/machine/two", ["/wheel"], "/wheel:/machine/one:/machine/two"),
         ("/machine:/wheel", [], "/machine:/wheel"),
+        (None, ["/wheel"], "/wheel"),
     ],
 )
 def test_packages_that_are_not_named_go_before_what_is_named(
-    monkeypatch: pytest.MonkeyPatch, before: str, new: list[str], after: str
+    monkeypatch: pytest.MonkeyPatch, before: str | None, new: list[str], after: str
 ) -> None:
-    monkeypatch.setenv(opp.VARIABLE, before)
+    if before is not None:
+        monkeypatch.setenv(opp.VARIABLE, before)
+    assert (opp.announce([]), named()) == ((), before)
     announced = opp.announce([Path("/wheel")])
     assert (announced, named()) == (tuple(map(Path, new)), after)
     opp.withdraw(announced)
     assert named() == before
-
-
-def test_withdrawing_all_unsets_the_variable_and_announcing_none_sets_nothing() -> None:
-    opp.withdraw(opp.announce([Path("/wheel")]))
-    assert (opp.announce([]), named()) == ((), None)
 
 
 @pytest.mark.parametrize("code", ["", "raise RuntimeError('no')"], ids=["loaded", "failed"])

@@ -13,10 +13,7 @@ def look(_=None):
     result = torch.ops.custom_pypto.first(torch.ones(1)).item()
     return [[[p.name, p.status] for p in core.plugins()], [op.name for op in core.ops()], result]
 """
-PARENTS = {
-    "that has imported core": "import work; work.look()",
-    "that has not": "",
-}
+PARENTS = {"that has imported core": "import work; work.look()", "that has not": ""}
 START = """
 import multiprocessing, sys
 with multiprocessing.get_context({!r}).Pool(1) as pool:

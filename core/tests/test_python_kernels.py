@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import builtins
-from typing import Any
-
 import pytest
-import torch
-from custom_pypto.core.mutated_arguments import MutatedArguments
 from loading import failure_of
 from plugin_factory import Site
 
@@ -62,18 +57,14 @@ def test_plugin_without_a_library_works(site: Site) -> None:
     ]
 
 
-def test_kernel_for_every_device(site: Site) -> None:
+def test_kernels_for_every_device_and_beside_those_of_a_library(site: Site) -> None:
     kernels = '{"first": {"CompositeExplicitAutograd": lambda x: x + 1}}'
     site.install("first", hook(kernels), with_library=False)
-    assert site.load("ops.first(torch.ones(1)).item()") == 2
-
-
-def test_kernels_are_added_to_those_of_a_library(site: Site) -> None:
-    site.install("first", hook('{"first": {"PrivateUse1": lambda x: x + 1}}'))
-    assert site.load("[core.ops()[0].dispatch_keys, ops.first(torch.ones(1)).item()]") == [
-        ["CPU", "PrivateUse1"],
-        1,
-    ]
+    site.install("second", hook('{"second": {"PrivateUse1": lambda x: x + 1}}'))
+    assert site.load("""
+        one = torch.ones(1)
+        [ops.first(one).item(), core.ops()[1].dispatch_keys, ops.second(one).item()]
+        """) == [2, ["CPU", "PrivateUse1"], 1]
 
 
 def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
@@ -197,44 +188,17 @@ def test_what_a_composite_kernel_is_given_is_left_to_the_ops_that_it_calls(site:
     assert site.load("x = torch.ones(4); refusal(ops.first, x, [x[1:]])") is None
 
 
-def test_check_of_what_is_written_to_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported: list[str] = []
-    real = builtins.__import__
-
-    def counted(name: str, *rest: Any) -> Any:
-        imported.append(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", counted)
-    written = MutatedArguments("op")
-    for argument, tensor in zip("xy", torch.ones(2, 3), strict=True):
-        written.add(argument, tensor)
-    written.bump()
-    assert imported == []
+WRONG = ["y, x", "x", "x, k", "x, *, k=3", "x, k=3, m=1"]
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        "lambda y, x: x",
-        "lambda x: x",
-        "lambda x, k: x",
-        "lambda x, *, k=3: x",
-        "lambda x, k=3, m=1: x",
-    ],
-)
+@pytest.mark.parametrize("arguments", WRONG)
 @pytest.mark.parametrize("what", ["kernel", "fake"])
 def test_function_that_does_not_take_the_arguments_is_refused(
-    site: Site, kernel: str, what: str
+    site: Site, arguments: str, what: str
 ) -> None:
-    right = "lambda x, k=3: x"
-    code = (
-        hook(f'{{"first": {{"CPU": {kernel if what == "kernel" else right}}}}}')
-        + f"""
-@hookimpl
-def custom_pypto_fakes(): return {{"first": {kernel if what == "fake" else right}}}
-"""
-    )
+    given = {"kernel": "x, k=3", "fake": "x, k=3", what: arguments}
+    fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first': lambda {given['fake']}: x}}\n"
+    code = hook(f'{{"first": {{"CPU": lambda {given["kernel"]}: x}}}}', fakes)
     site.install("first", code, ops=["first(Tensor x, int k=3) -> Tensor"], with_library=False)
     name = "the CPU kernel" if what == "kernel" else "the fake kernel"
     assert failure_of(site, "first").startswith(

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import custom_pypto.core
 import torch
-from custom_pypto_plugin import Reference, SampleInput
 from torch import Tensor
 
 from benchmarks.eager import Baseline, FusedArguments
@@ -84,7 +83,7 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
         expected_rows = session.cache.read(slots)
         session.cache.write(slots, *rows)
         try:
-            closeness = _check(reference, arguments, (out, *rows), (expected, *expected_rows))
+            closeness = _check((out, *rows), (expected, *expected_rows))
         except ExampleError as error:
             raise ExampleError(f"step {number + 1} of {steps}: {error}") from error
         yield Step(
@@ -134,16 +133,8 @@ def _fastest_eager(
     return fastest, ways[fastest]
 
 
-def _check(
-    reference: Reference,
-    arguments: FusedArguments,
-    results: tuple[Tensor, ...],
-    expected: tuple[Tensor, ...],
-) -> Closeness:
-    """Compare one step's output and its new cache rows with the reference's.
-
-    All must be within the published tolerance. The output must also pass the plugin's own
-    comparison, which is stricter but accepts either of two keys with nearly equal scores.
+def _check(results: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> Closeness:
+    """Expect one step's output and its new cache rows within the published tolerance.
 
     Returns the closeness of the output. Raises ExampleError.
     """
@@ -155,11 +146,6 @@ def _check(
                 f"{name}: {closeness.share:.2%} of the elements are within rtol {RTOL}, atol"
                 f" {ATOL} of the reference; {PUBLISHED_SHARE:.0%} are required"
             )
-    if reference.compare is not None:
-        try:
-            reference.compare(results[0], expected[0], SampleInput(tuple(arguments)))
-        except AssertionError as error:
-            raise ExampleError(f"output: {error}") from error
     return found["output"]
 
 

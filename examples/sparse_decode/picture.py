@@ -14,7 +14,7 @@ from matplotlib.image import AxesImage
 from torch import Tensor
 
 from examples.sparse_decode.decode import Step
-from examples.sparse_decode.sizes import Sizes
+from examples.sparse_decode.layer import Sizes
 
 COLUMNS = 512
 """Most columns of a panel; a column of a long context covers several positions."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+from collections.abc import Callable, Iterator
 from functools import partial
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from custom_pypto_build import compiler
 from custom_pypto_testing import Conformance, checks
+from custom_pypto_testing.every_isa import every_isa
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
 from custom_pypto_testing.sample_generator import NoCallError
 from faulty_ops import TWICE
+from fork_server import ForkServer
 from manifests import contract_of
 
 SUITE = """
@@ -56,55 +58,49 @@ class TestTwice(Conformance):
 
 SAMPLES = ["small", "transposed", "float64"]
 """The graph of the last one is that of the first."""
-SAMPLE_TESTS = [
-    "test_returns_what_the_reference_returns",
-    "test_mutates_as_the_reference_does",
-    "test_leaves_other_arguments_unchanged",
-    "test_bumps_version_counters_of_mutable_arguments_only",
-    "test_returns_tensors_of_its_own",
-    "test_fake_agrees_with_kernel",
-    "test_gives_the_same_bits_with_any_number_of_threads",
-    "test_takes_any_strides",
-    "test_refuses_tensors_on_several_devices",
-]
-GRAPH_TESTS = [
-    "test_passes_opcheck",
-    "test_fake_agrees_with_kernel_for_symbolic_sizes",
-    "test_compiles",
-]
-OP_TESTS = [
-    "test_op_has_a_reference",
-    "test_op_has_the_samples_it_needs",
-    "test_agrees_with_its_contract",
-    "test_refuses_what_its_contract_refuses",
-    "test_refuses_memory_that_it_cannot_use",
-    "test_holds_when_fuzzed",
-    "test_large_calls_are_right_with_any_number_of_threads",
-]
+IDS = {
+    "test_holds_when_fuzzed": ["twice"],
+    "test_takes_any_strides": [f"twice-{name}" for name in SAMPLES],
+    "test_compiles": [f"twice-{name}" for name in SAMPLES[:2]],
+    "test_exports_with_dynamic_sizes": ["twice-small"],
+    "test_writes_slices_with_inductor": ["twice-small"],
+    "test_gradients": ["no-differentiable-op"],
+    "test_works_on_streams_and_in_graphs_of_an_npu": ["no-npu"],
+}
+"""By a test for each fixture, what it runs for."""
 
 
-def run(folder: Path, suite: str, *options: str) -> tuple[dict[str, str], str]:
-    """The outcome of each test by its name without file and class, and all that pytest printed."""
-    (folder / "test_suite.py").write_text(suite, encoding="utf-8")
-    command = [
-        *(sys.executable, "-m", "pytest", "-v", "-W", "error", "-p", "no:cacheprovider"),
-        *("-p", "custom_pypto_testing.plugin", "--rootdir", str(folder), *options, str(folder)),
-    ]
-    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
-    printed = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False, cwd=folder
-    )
-    outcomes = {}
-    for line in printed.stdout.splitlines():
-        if line.startswith("test_suite.py::") and " " in line:
-            test, outcome = line.split()[:2]
-            outcomes[test.split("::")[-1]] = outcome
-    return outcomes, printed.stdout + printed.stderr
+Run = Callable[..., tuple[dict[str, str], str]]
 
 
 @pytest.fixture(scope="module")
-def right(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], str]:
-    return run(tmp_path_factory.mktemp("right"), SUITE.replace("FACTOR", "2"))
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Run a suite; give the outcome of each test, by its name without file and class, and what
+    pytest printed."""
+    folder = tmp_path_factory.mktemp("suites")
+    server = ForkServer([], folder, options=("-W", "error"), imports="import pytest, torch")
+
+    def run_it(suite: str, *options: str) -> tuple[dict[str, str], str]:
+        (folder / "test_suite.py").write_text(suite, encoding="utf-8")
+        given = [
+            *("-v", "-W", "error", "-p", "no:cacheprovider", "-p", "custom_pypto_testing.plugin"),
+            *("--rootdir", str(folder), *options, str(folder)),
+        ]
+        code = f"import os, pytest; os.chdir({str(folder)!r}); pytest.main({given})"
+        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+        printed = server.run(code, [], variables)
+        lines = (line.split() for line in printed.stdout.splitlines())
+        found = (line for line in lines if line[1:] and line[0].startswith("test_suite.py::"))
+        outcomes = {line[0].split("::")[-1]: line[1] for line in found}
+        return outcomes, printed.stdout + printed.stderr
+
+    yield run_it
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def right(run: Run) -> tuple[dict[str, str], str]:
+    return run(SUITE.replace("FACTOR", "2"))
 
 
 def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
@@ -112,23 +108,17 @@ def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
     assert set(outcomes.values()) == {"PASSED"}, printed
 
 
-def test_each_check_is_one_test_for_each_sample_or_graph(right: tuple[dict[str, str], str]) -> None:
-    expected = {
-        f"{test}[twice-{name}]"
-        for tests, names in ((SAMPLE_TESTS, SAMPLES), (GRAPH_TESTS, SAMPLES[:2]))
-        for test in tests
-        for name in names
-    }
-    expected |= {f"{test}[twice]" for test in OP_TESTS}
-    expected |= {
-        "test_exports_with_dynamic_sizes[twice-small]",
-        "test_compiles_with_inductor[twice-small]",
-        "test_writes_slices_with_inductor[twice-small]",
-        "test_works_on_streams_and_in_graphs_of_an_npu[no-npu]",
-        "test_gradients[no-differentiable-op]",
-        "test_second_gradients[no-differentiable-op]",
-    }
-    assert set(right[0]) == expected
+@pytest.mark.parametrize("test", IDS)
+def test_a_check_is_one_test_for_each_op_sample_or_graph(
+    right: tuple[dict[str, str], str], test: str
+) -> None:
+    found = [each for each in right[0] if each.startswith(f"{test}[")]
+    assert found == [f"{test}[{name}]" for name in IDS[test]]
+
+
+def test_no_test_is_left_out(right: tuple[dict[str, str], str]) -> None:
+    tests = {name for name in vars(Conformance) if name.startswith("test_")}
+    assert {each.partition("[")[0] for each in right[0]} == tests
 
 
 def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str]) -> None:
@@ -137,9 +127,9 @@ def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str
     assert "\ntwice: threads: no call was split among threads, neither a sample nor" in end
 
 
-def test_wrong_reference_fails_the_comparison_only(tmp_path: Path) -> None:
+def test_wrong_reference_fails_the_comparison_only(run: Run) -> None:
     # Inductor's test, which takes longest, does not look at the reference.
-    outcomes, printed = run(tmp_path, SUITE.replace("FACTOR", "3"), "-k", "not inductor")
+    outcomes, printed = run(SUITE.replace("FACTOR", "3"), "-k", "not inductor")
     failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
     wrong = {f"test_returns_what_the_reference_returns[twice-{name}]" for name in SAMPLES}
     assert failed == wrong, printed
@@ -159,11 +149,11 @@ library = torch"""
 
 
 @pytest.fixture(scope="module")
-def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+def failures(run: Run) -> dict[str, list[str]]:
     """The lines that pytest prints of each failure, by the name of the test."""
     suite = SUITE.replace("FACTOR", "2").replace("lambda x: x.contiguous() * 2", "broken")
     suite = suite.replace("library = torch", BROKEN, 1)
-    _, printed = run(tmp_path_factory.mktemp("broken"), suite, "-k", "not inductor")
+    _, printed = run(suite, "-k", "not inductor")
     report = printed.partition("= FAILURES =")[2].partition("= not checked =")[0]
     _, *parts = re.split(r"^_+ (?:TestTwice\.)?(\S+) _+$", report, flags=re.MULTILINE)
     return dict(zip(parts[::2], (part.strip().splitlines() for part in parts[1::2]), strict=True))
@@ -193,8 +183,8 @@ def test_plugin_that_is_not_installed_fails_and_says_so() -> None:
         ops_of_plugin("no_such_plugin", "cpu")
 
 
-def test_samples_are_made_on_the_chosen_device(tmp_path: Path) -> None:
-    outcomes, printed = run(tmp_path, SUITE, "--custom-pypto-device=npu")
+def test_samples_are_made_on_the_chosen_device(run: Run) -> None:
+    outcomes, printed = run(SUITE, "--custom-pypto-device=npu")
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes
     assert "no samples on npu" in printed
@@ -223,9 +213,9 @@ class TestOps(Conformance):
 """
 
 
-def test_test_without_a_case_fails_or_is_noted_and_never_skipped(tmp_path: Path) -> None:
+def test_test_without_a_case_fails_or_is_noted_and_never_skipped(run: Run) -> None:
     chosen = "exports or test_gradients or agrees_with_its_contract"
-    outcomes, printed = run(tmp_path, EMPTY, "-k", chosen)
+    outcomes, printed = run(EMPTY, "-k", chosen)
     assert "SKIPPED" not in outcomes.values()
     assert outcomes["test_gradients[twice-no-sample]"] == "ERROR"
     assert outcomes["test_exports_with_dynamic_sizes[scalar-no-tensors]"] == "PASSED"
@@ -264,3 +254,23 @@ def test_only_for_an_npu_may_no_random_call_be_right(
     else:
         check(lambda _, text: notes.append(text))
         assert notes[0].startswith("twice: random calls: twice: none of")
+
+
+def test_pytest_finds_the_plugin() -> None:
+    values = [point.value for point in entry_points(group="pytest11")]
+    assert "custom_pypto_testing.plugin" in values
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    import custom_pypto_testing
+
+    with pytest.raises(AttributeError, match="'custom_pypto_testing' has no attribute 'Nothing'"):
+        _ = custom_pypto_testing.Nothing
+
+
+def test_every_isa_is_each_that_has_compiler_flags() -> None:
+    flags = {
+        isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, int8=True)
+    }
+    assert "portable" in flags
+    assert sorted(every_isa()) == sorted(flags)

@@ -215,16 +215,12 @@ def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
     assert not shapes.guards
 
 
-@pytest.mark.parametrize(
-    ("definition", "hint"),
-    [
-        ("torch.sofmax(x, -1)", "torch.sofmax, which torch {} does not have; did you mean 'softmax'?"),
-        ("torch.nn.functional.relus(x)", "torch.nn.functional.relus, which torch {} does not have; did"),
-    ],
-)  # fmt: skip
-def test_a_misspelt_function_in_a_definition_is_named(definition: str, hint: str) -> None:
-    contract = contract_of(f'[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "{definition}"')
-    with pytest.raises(PluginError, match=re.escape(hint.format(torch.__version__))):
+def test_a_misspelt_function_in_a_definition_is_named() -> None:
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "torch.nn.functional.relus(x)"'
+    )
+    hint = f"torch.nn.functional.relus, which torch {torch.__version__} does not have; did"
+    with pytest.raises(PluginError, match=re.escape(hint)):
         compile_definition(contract)
 
 

@@ -14,7 +14,7 @@ from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
-from custom_pypto_testing.verification import privacy
+from custom_pypto_testing.verification import report as written
 from custom_pypto_testing.verification.processes import RUNS
 from custom_pypto_testing.verification.report import FASTER
 
@@ -310,7 +310,7 @@ def test_only_the_report_is_written(run, tmp_path):
 
 
 def test_a_name_that_a_row_would_cut_is_hidden(run, children, monkeypatch):
-    monkeypatch.setattr(privacy, "_patterns", lambda: [(re.compile("/data/alice"), "~")])
+    monkeypatch.setattr(written, "_patterns", lambda: [(re.compile("/data/alice"), "~")])
     children.ends["launch", "my_op"] = "x" * 192 + "/data/alice" + "y" * 50
     assert "/data" not in run(status=1)
 
@@ -334,11 +334,11 @@ def test_a_name_that_a_row_would_cut_is_hidden(run, children, monkeypatch):
     ],
 )
 def test_a_report_does_not_say_who_ran_it_and_where(monkeypatch, text, hidden):
-    monkeypatch.setattr(privacy.Path, "home", lambda: Path("/homes/a"))
-    monkeypatch.setattr(privacy.getpass, "getuser", lambda: "alice")
-    monkeypatch.setattr(privacy.socket, "gethostname", lambda: "node-7.acme.org")
-    privacy._patterns.cache_clear()
+    monkeypatch.setattr(written.Path, "home", lambda: Path("/homes/a"))
+    monkeypatch.setattr(written.getpass, "getuser", lambda: "alice")
+    monkeypatch.setattr(written.socket, "gethostname", lambda: "node-7.acme.org")
+    written._patterns.cache_clear()
     try:
-        assert privacy.hide({"text": [text]}) == {"text": [hidden]}
+        assert written.hide({"text": [text]}) == {"text": [hidden]}
     finally:
-        privacy._patterns.cache_clear()
+        written._patterns.cache_clear()

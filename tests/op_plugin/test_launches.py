@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_build import plugin_library
-from custom_pypto_build.importing import write_files
+from custom_pypto_build.importing import ops_toml
 from custom_pypto_build.importing.model import ImportedOp
-from custom_pypto_build.importing.read_files import Imported
+from custom_pypto_build.importing.ops_toml import Imported
 from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
 
@@ -53,7 +53,7 @@ def plugins(
         patch.setenv("CXXFLAGS", "-O0")
         while ops := list(islice(left, _OPS_OF_A_PLUGIN)):
             source = folder / f"plugin{len(found)}"
-            write_files.write(Imported(ops), ["functions of op-plugin"], source)
+            ops_toml.write(Imported(ops), ["functions of op-plugin"], source)
             library = plugin_library.build_project(source, folder / f"built{len(found)}")
             found |= {op.name: Plugin(source, library) for op in ops}
     return found

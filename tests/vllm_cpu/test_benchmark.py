@@ -14,7 +14,7 @@ def test_small_matrices(tmp_path: Path) -> None:
     cells = ["--decodes", "1x3000", "2x3000", "--prefills", "1x300"]
     # A dense cache of the first decode fits, that of the second does not.
     limit = ["--dense-gigabytes", "0.01"]
-    output = ["--output", str(tmp_path / "run.json")]
+    output = ["--output", str(tmp_path / "run.jsonl")]
     done = subprocess.run(
         [sys.executable, "-m", "benchmarks.vllm", "--tiny", *cells, *limit, *output],
         cwd=ROOT,
@@ -22,8 +22,8 @@ def test_small_matrices(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    run = json.loads((tmp_path / "run.json").read_text())
-    rows = {(row["op"], row["sample"]): row["times"] for row in run["results"]}
+    _, *run = map(json.loads, (tmp_path / "run.jsonl").read_text().splitlines())
+    rows = {(row["op"], row["sample"]): row["times"] for row in run}
     assert rows["step", "1 x 3000"].keys() == {"dense", "ours"}
     assert rows["step", "2 x 3000"].keys() == {"ours"}
     assert rows["prompt", "1 x 300"].keys() == {"dense", "ours"}

@@ -3,57 +3,43 @@
 A plugin names it in its pyproject.toml and is described by ``[tool.custom-pypto]`` there; see
 docs/building.md. The wheel holds the plugin's package with its library, compiled for PyTorch's
 stable ABI, and its manifest. This process imports neither torch nor any plugin.
-
-setuptools is imported by the hooks that need it only, so that `get_requires_for_build_wheel` can
-ask for it.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from custom_pypto_contract import variables
 
 from .ninja import find_ninja
 
-if TYPE_CHECKING:
+_HOOKS = (
+    *("build_editable", "prepare_metadata_for_build_editable"),
+    *("build_wheel", "prepare_metadata_for_build_wheel"),
+    "build_sdist",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Return a hook that builds: it is setuptools' own, on a plugin."""
+    if name not in _HOOKS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # Imported here: the commands do not need setuptools.
     from .setuptools_backend import PluginBackend
 
-__all__ = [
-    "build_editable",
-    "build_sdist",
-    "build_wheel",
-    "get_requires_for_build_editable",
-    "get_requires_for_build_sdist",
-    "get_requires_for_build_wheel",
-    "prepare_metadata_for_build_editable",
-    "prepare_metadata_for_build_wheel",
-]
-
-SETUPTOOLS = 77
-"""The oldest major version of setuptools that builds plugins."""
-
-ConfigSettings = Mapping[str, str | list[str]]
+    return getattr(PluginBackend(), name)
 
 
-def get_requires_for_build_sdist(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return the missing requirements of `build_sdist`."""
-    needs = [] if _has_setuptools() else [f"setuptools>={SETUPTOOLS}"]
-    if sys.version_info < (3, 11) and not find_spec("tomli"):
-        needs.append("tomli>=2")
-    return needs
-
-
-def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) -> list[str]:
-    """Return those of `build_wheel`; torch is none, its headers are found on disk."""
-    needs = get_requires_for_build_sdist()
-    if not _compiles(needs):
+def get_requires_for_build_wheel(
+    config_settings: Mapping[str, str | list[str]] | None = None,
+) -> list[str]:
+    """Return what `build_wheel` needs and lacks; not torch: its headers are found on disk."""
+    needs: list[str] = []
+    if not _compiles():
         return needs
     if not find_ninja():
         needs.append("ninja")
@@ -62,70 +48,18 @@ def get_requires_for_build_wheel(config_settings: ConfigSettings | None = None) 
     return needs
 
 
-def prepare_metadata_for_build_wheel(
-    metadata_directory: str, config_settings: ConfigSettings | None = None
-) -> str:
-    """Write the ``.dist-info`` folder without compiling; gives the folder's name."""
-    return _backend().prepare_metadata_for_build_wheel(metadata_directory, config_settings)
-
-
-# The same hooks of PEP 660.
 get_requires_for_build_editable = get_requires_for_build_wheel
-prepare_metadata_for_build_editable = prepare_metadata_for_build_wheel
 
 
-def build_wheel(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build the wheel ``py3-none-<platform>``; gives its file name."""
-    return _backend().build_wheel(wheel_directory, config_settings, metadata_directory)
-
-
-def build_editable(
-    wheel_directory: str,
-    config_settings: ConfigSettings | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Build the plugin into its source tree, and a wheel that points there; gives its name."""
-    return _backend().build_editable(wheel_directory, config_settings, metadata_directory)
-
-
-def build_sdist(sdist_directory: str, config_settings: ConfigSettings | None = None) -> str:
-    """Pack the sources, headers and the opp folder; gives the archive's name."""
-    return _backend().build_sdist(sdist_directory, config_settings)
-
-
-def _backend() -> PluginBackend:
-    needs = get_requires_for_build_sdist()
-    if needs:
-        raise SystemExit(
-            f"error: building a plugin needs {' and '.join(needs)}; install"
-            f" {'it' if len(needs) == 1 else 'them'}, or build without --no-build-isolation"
-        )
-    from .setuptools_backend import PluginBackend
-
-    return PluginBackend()
-
-
-def _compiles(needs: list[str]) -> bool:
+def _compiles() -> bool:
     """Whether the project in the current folder has C++ sources; True where that cannot be read."""
-    if any(need.startswith("tomli") for need in needs):
-        return True
+    from custom_pypto_contract.tables import TableError
+
     from .errors import BuildError
     from .settings import read_toml, subtable
 
     try:
         document = read_toml(Path.cwd() / "pyproject.toml")
         return "sources" in subtable(document, "tool", "custom-pypto")
-    except BuildError:
+    except (BuildError, TableError):
         return True
-
-
-def _has_setuptools() -> bool:
-    try:
-        version = metadata.version("setuptools")
-    except metadata.PackageNotFoundError:
-        return False
-    return int(version.split(".")[0]) >= SETUPTOOLS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -68,7 +69,7 @@ def build(
         )
         return None
     architecture = environment.get(ARCHITECTURE_VARIABLE) or DEFAULT_ARCHITECTURE
-    if not manifest.is_architecture(architecture):
+    if re.fullmatch(manifest.ARCHITECTURE, architecture) is None:
         raise BuildError(
             f"{ARCHITECTURE_VARIABLE} must be an --npu-arch of bisheng, such as"
             f" {DEFAULT_ARCHITECTURE!r}, got {architecture!r}"

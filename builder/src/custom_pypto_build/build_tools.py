@@ -11,7 +11,7 @@ from custom_pypto_contract import guarded
 from custom_pypto_build.compiler import core_include, find_compiler
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.installed import find_torch
-from custom_pypto_build.ninja import find_ninja
+from custom_pypto_build.ninja import ninja_command
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
@@ -19,22 +19,20 @@ _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 def checks(context: DoctorContext) -> Iterator[Check]:
     """Look at compiler, ninja and headers."""
 
-    def probe(name: str, find: Callable[[], object]) -> Check:
-        try:
-            return Check(name, str(find()))
-        except BuildError as error:
-            return Check(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
+    def with_version(command: Sequence[str]) -> str:
+        return _with_version(command, context.time_limit)
 
-    yield probe("C++ compiler", lambda: _with_version(find_compiler().command, context.time_limit))
-    ninja = find_ninja()
-    if ninja is None:
-        yield Check("ninja", "not found").with_note(
-            "ninja was not found", f"pip install ninja; {_ONLY_FOR_BUILDING}"
-        )
-    else:
-        yield Check("ninja", _with_version([ninja], context.time_limit))
-    yield probe("torch headers", lambda: find_torch().include)
-    yield probe("core headers", core_include)
+    tools: dict[str, Callable[[], object]] = {
+        "C++ compiler": lambda: with_version(find_compiler().command),
+        "ninja": lambda: with_version(ninja_command()),
+        "torch headers": lambda: find_torch().include,
+        "core headers": core_include,
+    }
+    for name, find in tools.items():
+        try:
+            yield Check(name, str(find()))
+        except BuildError as error:
+            yield Check(name, "not found").with_note(str(error), _ONLY_FOR_BUILDING)
 
 
 def _with_version(command: Sequence[str], time_limit: float) -> str:

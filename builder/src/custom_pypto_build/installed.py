@@ -23,11 +23,7 @@ spec = importlib.util.find_spec(sys.argv[1])
 for folder in (spec.submodule_search_locations or ()) if spec else ():
     print(folder)
 """
-_PYTHON_VERSION = re.compile(r"^__version__\s*=\s*['\"](\d+)\.(\d+)", re.MULTILINE)
-_C_VERSION = re.compile(
-    r"^#define TORCH_VERSION_MAJOR (\d+)$.*^#define TORCH_VERSION_MINOR (\d+)$",
-    re.MULTILINE | re.DOTALL,
-)
+_VERSION = re.compile(r"^#define TORCH_VERSION_(?:MAJOR|MINOR) (\d+)$", re.MULTILINE)
 
 
 def find_package(name: str) -> Path | None:
@@ -91,7 +87,7 @@ def find_torch() -> Torch:
     that `find_package` gives.
 
     Raises:
-        BuildError: there is none, it has no C++ headers, or it is too old.
+        BuildError: there is none, it is too old, or it has no C++ headers.
     """
     needed = ".".join(map(str, abi.TORCH_TARGET))
     chosen = os.environ.get(variables.TORCH_DIR)
@@ -103,38 +99,18 @@ def find_torch() -> Torch:
             f"Install torch >= {needed}",
         )
     torch = Torch(folder / "include", folder / "lib")
-    version = _version(folder)
-    if version is None:
-        raise BuildError(
-            f"{folder} holds no installed torch: neither version.py nor"
-            f" include/torch/headeronly/version.h gives a version; install torch >= {needed}"
-        )
+    header = torch.include / "torch/headeronly/version.h"
+    stable = torch.include / "torch/csrc/stable/library.h"
+    for file in (header, stable, torch.lib / "libtorch_cpu.so"):
+        if not file.is_file():
+            raise BuildError(
+                f"torch in {folder} is too old, or incomplete: {file} is missing; install torch"
+                f" >= {needed}"
+            )
+    version = tuple(map(int, _VERSION.findall(header.read_text(encoding="utf-8"))))
     if version < abi.TORCH_TARGET:
         raise BuildError(
-            f"torch {version[0]}.{version[1]} in {folder} is too old: plugins are compiled for the"
-            f" stable ABI of torch {needed}; install torch >= {needed} and build again"
+            f"torch {'.'.join(map(str, version))} in {folder} is too old: plugins are compiled for"
+            f" the stable ABI of torch {needed}; install torch >= {needed} and build again"
         )
-    for needed_file in (
-        torch.include / "torch/csrc/stable/library.h",
-        torch.lib / "libtorch_cpu.so",
-    ):
-        if not needed_file.is_file():
-            raise BuildError(
-                f"torch in {folder} is incomplete: {needed_file} is missing; install torch"
-                f" >= {needed} again"
-            )
     return torch
-
-
-def _version(folder: Path) -> tuple[int, int] | None:
-    for name, pattern in (
-        ("version.py", _PYTHON_VERSION),
-        ("include/torch/headeronly/version.h", _C_VERSION),
-    ):
-        try:
-            match = pattern.search((folder / name).read_text(encoding="utf-8"))
-        except OSError:
-            continue
-        if match is not None:
-            return int(match[1]), int(match[2])
-    return None

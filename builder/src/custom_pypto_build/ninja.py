@@ -20,6 +20,18 @@ def find_ninja() -> str | None:
     return shutil.which("ninja") or shutil.which("ninja", path=sysconfig.get_path("scripts"))
 
 
+def ninja_command() -> list[str]:
+    """Return the command that runs ninja.
+
+    Raises:
+        BuildError: it is not installed.
+    """
+    ninja = find_ninja()
+    if ninja is None:
+        raise BuildError("ninja was not found; install it with `pip install ninja`")
+    return [ninja]
+
+
 class NinjaFile:
     """A build.ninja for one library. Paths may be relative to the folder that ninja runs in."""
 
@@ -73,7 +85,7 @@ def write_compile_commands(file: Path, root: Path, path: Path) -> None:
     Raises:
         BuildError: ninja is not installed.
     """
-    command = [*_command(file), "-t", "compdb", "compile"]
+    command = [*ninja_command(), "-f", str(file), "-t", "compdb", "compile"]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
     path.write_text(done.stdout, encoding="utf-8")
 
@@ -87,7 +99,7 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     Raises:
         BuildError: ninja is not installed, MAX_JOBS is not a positive number, or a command fails.
     """
-    command = [*_command(file), *_jobs()]
+    command = [*ninja_command(), "-f", str(file), *_jobs()]
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()
@@ -108,13 +120,6 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
         "compiling or linking the plugin failed; the compiler's output is above, after the line"
         " that begins with FAILED"
     )
-
-
-def _command(file: Path) -> list[str]:
-    ninja = find_ninja()
-    if ninja is None:
-        raise BuildError("ninja was not found; install it with `pip install ninja`")
-    return [ninja, "-f", str(file)]
 
 
 def _jobs() -> list[str]:

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, cast
+from typing import Any
 
-from custom_pypto_contract import manifest, ops_file, tables
+from custom_pypto_contract import ops_file, tables
 from custom_pypto_contract.errors import ContractError, did_you_mean
-from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP
-from custom_pypto_contract.tables import TableError, record, table_of
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, GROUP, PLUGIN_NAME
+from custom_pypto_contract.op_name import OP_NAME
+from custom_pypto_contract.tables import TableError, list_of, record, table_of, text_matching
 
-from . import patterns
 from .errors import BuildError
 
 TABLE = "tool.custom-pypto"
-_STRINGS = tables.list_of(tables.filled_text, "a list of non-empty strings")
-_ISA = dict.fromkeys(("sources", "int8-sources", "cxx-flags"), _STRINGS)
+SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+_STRINGS = list_of(tables.filled_text, "a list of non-empty strings")
+_SOURCES = list_of(
+    tables.filled_text, "a list of C++ files, such as ['csrc/*.cpp']", is_filled=True
+)
+_FLAGS = list_of(
+    text_matching(
+        "(?!.*TORCH_TARGET_VERSION).+",
+        "a flag that leaves TORCH_TARGET_VERSION as it is: every plugin is compiled for the same"
+        " stable ABI, so that one wheel serves every torch",
+    )
+)
+_PACKAGES = list_of(
+    text_matching(
+        r"[^\W\d]\w*", "the name of a top-level package of Python, such as 'custom_pypto_blocks'"
+    )
+)
+_OPS = list_of(
+    text_matching(
+        OP_NAME.pattern,
+        "the name of an op as it stands after torch.ops.custom_pypto, such as 'foo' or"
+        " 'foo.overload'",
+    )
+)
 KEYS = {
-    "sources": _STRINGS,
+    "sources": _SOURCES,
     "include-dirs": _STRINGS,
-    "include-packages": _STRINGS,
-    "cxx-flags": _STRINGS,
+    "include-packages": _PACKAGES,
+    "cxx-flags": _FLAGS,
     "opp": tables.filled_text,
-    "requires-ops": _STRINGS,
-    "isa": record(_ISA),
-    "ascendc": _STRINGS,
-    "simulated-kernels": table_of(_STRINGS),
+    "requires-ops": _OPS,
+    "isa": record({"sources": _SOURCES, "int8-sources": _SOURCES, "cxx-flags": _FLAGS}),
+    "ascendc": _SOURCES,
+    "simulated-kernels": table_of(_SOURCES, of_identifiers=True),
 }
 """The keys of ``[tool.custom-pypto]``, and what each takes."""
-_VENDOR = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
@@ -123,52 +143,60 @@ def read_simulated_kernels(root: Path) -> Settings:
 
 def _read(root: Path, *, is_plugin: bool) -> Settings:
     document = read_toml(root / "pyproject.toml")
-    name = module = ""
-    if is_plugin:
-        name, module = _entry_point(document)
-        if "custom-pypto" not in subtable(document, "tool"):
-            raise BuildError(
-                f"pyproject.toml: the table [{TABLE}] is missing; it describes the plugin's"
-                ' library, such as sources = ["csrc/**/*.cpp"], and is empty where all kernels are'
-                " Python"
-            )
-    table = _table(document)
+    try:
+        return _settings(root, document, is_plugin=is_plugin)
+    # A `TableError` is a ValueError, and so is that of a pattern.
+    except (OSError, ValueError) as error:
+        raise BuildError(f"pyproject.toml: {error}") from None
+
+
+def _settings(root: Path, document: Mapping[str, Any], *, is_plugin: bool) -> Settings:
+    tool = subtable(document, "tool")
+    if is_plugin and "custom-pypto" not in tool:
+        raise TableError(
+            f"the table [{TABLE}]",
+            'is missing; it describes the plugin\'s library, such as sources = ["csrc/**/*.cpp"],'
+            " and is empty where all kernels are Python",
+        )
+    table = tool.get("custom-pypto", {})
+    record(KEYS)(TABLE, table)
     sources, isa_sources = _sources(root, table) if is_plugin else ((), ())
-    ascendc_sources = _ascendc_sources(root, table, {*sources})
-    if ascendc_sources and not is_plugin:
-        name, module = _entry_point(document)
+    ascendc_sources = _match(root, "ascendc", table.get("ascendc", ()))
+    for path in {*sources} & {*ascendc_sources}:
+        raise TableError(
+            f"{TABLE}.sources and {TABLE}.ascendc",
+            f"both match {path!r}: the one is compiled by the C++ compiler, the other by CANN's;"
+            " narrow the patterns",
+        )
+    name, module = _entry_point(document) if is_plugin or ascendc_sources else ("", "")
+    opp = _folder(root, "opp", table["opp"]) if "opp" in table else None
+    if opp is not None and not any(p.is_file() for p in (root / opp).rglob("*")):
+        raise TableError(f"{TABLE}.opp:", f"the folder {opp!r} holds no file")
     return Settings(
         root=root,
         name=name,
         module=module,
         sources=sources,
         isa_sources=isa_sources,
-        isa_flags=_flags(f"{TABLE}.isa", table.get("isa", {})),
+        isa_flags=tuple(table.get("isa", {}).get("cxx-flags", ())),
         ascendc_sources=ascendc_sources,
         include_dirs=tuple(
-            _folder(root, "include-dirs", path) for path in table.get("include-dirs", [])
+            _folder(root, "include-dirs", path) for path in table.get("include-dirs", ())
         ),
-        include_packages=_include_packages(table),
-        flags=_flags(TABLE, table),
-        opp=_opp(root, table),
-        requires_ops=_requires_ops(table),
-        simulated_kernels=_simulated_kernels(root, table),
+        include_packages=tuple(table.get("include-packages", ())),
+        flags=tuple(table.get("cxx-flags", ())),
+        opp=opp,
+        requires_ops=tuple(table.get("requires-ops", ())),
+        simulated_kernels={
+            vendor: _match(root, f"simulated-kernels.{vendor}", files)
+            for vendor, files in table.get("simulated-kernels", {}).items()
+        },
     )
 
 
 def launchers_name(plugin: str) -> str:
     """Return the first part of the names of libraries with a plugin's AscendC kernels."""
     return f"libcustom_pypto_{plugin}{ASCENDC_SUFFIX}"
-
-
-def _table(document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``[tool.custom-pypto]``, which may be missing, with its keys checked."""
-    table = subtable(document, "tool").get("custom-pypto", {})
-    try:
-        record(KEYS)(TABLE, table)
-    except TableError as error:
-        raise BuildError(f"pyproject.toml: {error}") from None
-    return cast("Mapping[str, Any]", table)
 
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
@@ -178,22 +206,18 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     entries = subtable(groups, GROUP)
     if len(entries) != 1:
         others = [group for group in groups if group != GROUP]
-        raise BuildError(
-            f"pyproject.toml: {where} must have exactly one entry, the plugin's name and its"
-            f" module, got {len(entries)}; write"
-            f' {where}  my_op = "my_package"' + did_you_mean(GROUP, others)
+        raise TableError(
+            where,
+            "must have exactly one entry, the plugin's name and its module, got"
+            f' {len(entries)}; write {where}  my_op = "my_package"{did_you_mean(GROUP, others)}',
         )
     [(name, module)] = entries.items()
-    if not manifest.is_plugin_name(name):
-        raise BuildError(
-            f"pyproject.toml: {where}: the plugin's name must be lower case letters, digits and"
-            f" '_', a letter first, got {name!r}"
-        )
-    if not isinstance(module, str) or not all(p.isidentifier() for p in module.split(".")):
-        raise BuildError(
-            f"pyproject.toml: {where}: {name} must name a module, such as 'my_package', got"
-            f" {module!r}"
-        )
+    text_matching(PLUGIN_NAME, "lower case letters, digits and '_', a letter first")(
+        f"{where}: the plugin's name", name
+    )
+    text_matching(r"[^\W\d]\w*(\.[^\W\d]\w*)*", "the name of a module, such as 'my_package'")(
+        f"{where}: {name}", module
+    )
     return name, module
 
 
@@ -202,116 +226,71 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tup
 
     Nothing for a plugin whose kernels are all Python.
     """
-    key = f"{TABLE}.sources"
     if "sources" not in table:
         for other in ("isa", "ascendc", "cxx-flags", "include-dirs"):
             if other in table:
-                raise BuildError(
-                    f"pyproject.toml: {key} is missing, but {TABLE}.{other} is there; name the"
-                    ' C++ files to compile, such as sources = ["csrc/**/*.cpp"]'
+                raise TableError(
+                    f"{TABLE}.sources",
+                    f"is missing, but {TABLE}.{other} is there; name the C++ files to compile, such"
+                    ' as sources = ["csrc/**/*.cpp"]',
                 )
         return (), ()
-    paths = patterns.sources(root, key, table["sources"])
+    paths = _match(root, "sources", table["sources"])
     isa = table.get("isa", {})
-    isa_key = f"{TABLE}.isa"
-    isa_paths: list[str] = []
-    int8_paths: list[str] = []
-    if "isa" in table:
-        if "int8-sources" in isa:
-            int8_paths = patterns.sources(root, f"{isa_key}.int8-sources", isa["int8-sources"])
-        if "sources" in isa or not int8_paths:
-            isa_paths = patterns.sources(root, f"{isa_key}.sources", isa.get("sources", []))
-        isa_paths = sorted({*isa_paths, *int8_paths})
-        if set(paths) <= set(isa_paths):
-            raise BuildError(
-                f"pyproject.toml: {isa_key}.sources matches every one of the sources; at least"
-                " one is compiled once: that with CUSTOM_PYPTO_PLUGIN"
-            )
+    int8_paths = _match(root, "isa.int8-sources", isa.get("int8-sources", ()))
+    isa_paths = sorted({*_match(root, "isa.sources", isa.get("sources", ())), *int8_paths})
+    if set(paths) <= set(isa_paths):
+        raise TableError(
+            f"{TABLE}.isa.sources",
+            "matches every one of the sources; at least one is compiled once: that with"
+            " CUSTOM_PYPTO_PLUGIN",
+        )
     return (
         tuple(path for path in paths if path not in isa_paths),
         tuple(IsaSource(path, path in int8_paths) for path in isa_paths),
     )
 
 
-def _ascendc_sources(root: Path, table: Mapping[str, Any], compiled: Set[str]) -> tuple[str, ...]:
-    if "ascendc" not in table:
-        return ()
-    key = f"{TABLE}.ascendc"
-    paths = patterns.sources(root, key, table["ascendc"])
-    for path in compiled & {*paths}:
-        raise BuildError(
-            f"pyproject.toml: {TABLE}.sources and {key} both match {path!r}: the"
-            " one is compiled by the C++ compiler, the other by CANN's; narrow the patterns"
-        )
-    return tuple(paths)
-
-
-def _simulated_kernels(root: Path, table: Mapping[str, Any]) -> Mapping[str, tuple[str, ...]]:
-    key = f"{TABLE}.simulated-kernels"
-    sources = {}
-    for vendor, files in table.get("simulated-kernels", {}).items():
-        if _VENDOR.fullmatch(vendor) is None:
-            raise BuildError(
-                f"pyproject.toml: {key}: the vendor {vendor!r} must be"
-                " letters, digits, '_' and '-', beginning with a letter or digit: it names the"
-                " folder vendors/<vendor> of an opp package"
-            )
-        sources[vendor] = tuple(patterns.sources(root, f"{key}.{vendor}", files))
-    return sources
-
-
-def _include_packages(table: Mapping[str, Any]) -> tuple[str, ...]:
-    names = tuple(table.get("include-packages", ()))
-    for name in names:
-        if not name.isidentifier():
-            raise BuildError(
-                f"pyproject.toml: {TABLE}.include-packages: {name!r} is not the name of a top-level"
-                ' package of Python, such as "custom_pypto_blocks"'
-            )
-    return names
-
-
 def _folder(root: Path, name: str, path: str) -> str:
-    key = f"{TABLE}.{name}"
-    patterns.check_inside(key, path)
+    key = f"{TABLE}.{name}:"
+    _check_inside(key, path)
     if not (root / path).is_dir():
         folders = [p.name for p in root.iterdir() if p.is_dir()]
-        raise BuildError(
-            f"pyproject.toml: {key}: there is no folder {path!r} in {root}"
-            + did_you_mean(path, folders)
-        )
+        raise TableError(key, f"there is no folder {path!r} in {root}{did_you_mean(path, folders)}")
     return PurePosixPath(path).as_posix()
 
 
-def _flags(key: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    flags = table.get("cxx-flags", [])
-    for flag in flags:
-        if "TORCH_TARGET_VERSION" in flag:
-            raise BuildError(
-                f"pyproject.toml: {key}.cxx-flags: {flag!r} cannot be set: every plugin is"
-                " compiled for the same stable ABI, so that one wheel serves every torch"
-            )
-    return tuple(flags)
+def _match(root: Path, name: str, patterns: Iterable[str]) -> tuple[str, ...]:
+    """The C++ files below `root` that `patterns` match, relative to it, each once; sorted."""
+    found: set[str] = set()
+    for pattern in patterns:
+        key = f"{TABLE}.{name}: {pattern!r}"
+        _check_inside(f"{TABLE}.{name}:", pattern)
+        paths = [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
+        if not paths:
+            beside = (root / pattern).parent.glob("*")
+            similar = did_you_mean(pattern, [p.relative_to(root).as_posix() for p in beside])
+            raise TableError(key, f"matches no file in {root}{similar}")
+        for path in paths:
+            if PurePosixPath(path).suffix not in SOURCE_SUFFIXES:
+                raise TableError(
+                    key,
+                    f"matches {path!r}; a source ends in {', '.join(SOURCE_SUFFIXES)}; headers are"
+                    f" found through {TABLE}.include-dirs",
+                )
+        found.update(paths)
+    return tuple(sorted(found))
 
 
-def _opp(root: Path, table: Mapping[str, Any]) -> str | None:
-    if "opp" not in table:
-        return None
-    path = _folder(root, "opp", table["opp"])
-    if not any(p.is_file() for p in (root / path).rglob("*")):
-        raise BuildError(f"pyproject.toml: {TABLE}.opp: the folder {path!r} holds no file")
-    return path
-
-
-def _requires_ops(table: Mapping[str, Any]) -> tuple[str, ...]:
-    ops = table.get("requires-ops", [])
-    for op in ops:
-        if not manifest.is_op_name(op):
-            raise BuildError(
-                f"pyproject.toml: {TABLE}.requires-ops: {op!r} must be the name of an op as"
-                " it stands after torch.ops.custom_pypto, such as 'foo' or 'foo.overload'"
-            )
-    return tuple(ops)
+def _check_inside(key: str, path: str) -> None:
+    """Refuse a path or pattern that does not stay below the folder of pyproject.toml."""
+    parts = PurePosixPath(path).parts
+    if not parts or path.startswith("/") or ".." in parts:
+        raise TableError(
+            key,
+            f"{path!r} must be a path below the folder of pyproject.toml, so that a source"
+            " distribution can hold it",
+        )
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -332,12 +311,12 @@ def subtable(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """Return the table that these names lead to, one inside the other; empty where there is none.
 
     Raises:
-        BuildError: one of them names something else.
+        TableError: one of them names something else.
     """
     table = document
     for name in names:
         inner = table.get(name, {})
         if not isinstance(inner, dict):
-            raise BuildError(f"pyproject.toml: {name} must be a table, got {inner!r}")
+            raise TableError(name, "must be a table", inner)
         table = inner
     return table

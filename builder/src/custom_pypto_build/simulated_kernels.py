@@ -50,22 +50,26 @@ def build(
         BuildError: a project names no kernels, `folder` is what its wheel ships, or they cannot be
             built; the text says why.
     """
-    kernels = [_read(project) for project in projects]
-    vendors = list(dict.fromkeys(vendor for each in kernels for vendor in each.simulated_kernels))
-    if not vendors:
+    sources: dict[tuple[str, str], list[tuple[Settings, str]]] = {}
+    for kernels in map(_read, projects):
+        _check_not_shipped(kernels, folder)
+        for vendor, files in kernels.simulated_kernels.items():
+            for file in files:
+                is_own = file in kernels.ascendc_sources
+                name = f"{launchers_name(kernels.name)}.so" if is_own else OPP_LIBRARY.name
+                sources.setdefault((vendor, name), []).append((kernels, file))
+    if not sources:
         raise BuildError(
             "no project was given; name the folders whose pyproject.toml names kernels"
         )
-    for each in kernels:
-        _check_not_shipped(each, folder)
     opp = folder / "vendors"
-    for vendor in vendors:
-        for name in dict.fromkeys(name for each in kernels for name in _libraries(each, vendor)):
-            scratch = build_folder / vendor / Path(name).stem
-            library = _build_library(vendor, name, kernels, scratch, toolchain)
-            source_files.replace(library, opp / vendor / OPP_LIBRARY.with_name(name))
-    _put_first(opp / "config.ini", vendors)
-    return {vendor: opp / vendor for vendor in vendors}
+    for (vendor, name), of_library in sources.items():
+        scratch = build_folder / vendor / Path(name).stem
+        library = _build_library(vendor, name, of_library, scratch, toolchain)
+        source_files.replace(library, opp / vendor / OPP_LIBRARY.with_name(name))
+    vendors = {vendor: opp / vendor for vendor, _ in sources}
+    _put_first(opp / "config.ini", list(vendors))
+    return vendors
 
 
 def _read(project: Path) -> Settings:
@@ -83,27 +87,19 @@ def _check_not_shipped(kernels: Settings, folder: Path) -> None:
         )
 
 
-def _libraries(kernels: Settings, vendor: str) -> dict[str, list[str]]:
-    """The sources that a project has for each library of a vendor."""
-    found: dict[str, list[str]] = {}
-    launchers = f"{launchers_name(kernels.name)}.so"
-    for source in kernels.simulated_kernels.get(vendor, ()):
-        name = launchers if source in kernels.ascendc_sources else OPP_LIBRARY.name
-        found.setdefault(name, []).append(source)
-    return found
-
-
 def _build_library(
-    vendor: str, name: str, kernels: Sequence[Settings], build_folder: Path, toolchain: Toolchain
+    vendor: str,
+    name: str,
+    sources: Iterable[tuple[Settings, str]],
+    build_folder: Path,
+    toolchain: Toolchain,
 ) -> Path:
     cxx = compiler.find_compiler()
     file = NinjaFile(build_folder, [*cxx.command, *toolchain.compile_flags])
-    for each in kernels:
-        includes = [f"-I{each.root / folder}" for folder in each.include_dirs]
-        for source in _libraries(each, vendor).get(name, ()):
-            flags = [*includes, *cxx.compile_flags]
-            path, own = _as_cpp(each.root / source, build_folder, toolchain)
-            file.compile(path, [*own, *flags])
+    for kernels, source in sources:
+        includes = [f"-I{kernels.root / folder}" for folder in kernels.include_dirs]
+        path, own = _as_cpp(kernels.root / source, build_folder, toolchain)
+        file.compile(path, [*own, *includes, *cxx.compile_flags])
     library = build_folder / name
     file.link(
         library.as_posix(),

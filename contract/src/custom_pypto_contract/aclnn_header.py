@@ -30,6 +30,9 @@ class Parameter:
     type: str
     name: str
 
+    def __str__(self) -> str:
+        return f"`{self.type} {self.name}".replace("* ", "*").rstrip() + "`"
+
 
 @dataclass(frozen=True)
 class Declaration:

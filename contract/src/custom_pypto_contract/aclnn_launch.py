@@ -102,17 +102,11 @@ def find_differences(launch: Launch, parameters: Sequence[Parameter]) -> list[st
                 found.append(f"{shown} of type {passed} is not in the header")
                 continue
             missing.remove(j)
-            found.append(f"{shown} is argument {j + 1} in the header, {_shown(parameters[j])}")
+            found.append(f"{shown} is argument {j + 1} in the header, {parameters[j]}")
         if not takes(parameters[j], passed):
-            found.append(f"{shown} is passed as {passed}; the header has {_shown(parameters[j])}")
-    found += [
-        f"argument {j + 1} of the header, {_shown(parameters[j])}, is not passed" for j in missing
-    ]
+            found.append(f"{shown} is passed as {passed}; the header has {parameters[j]}")
+    found += [f"argument {j + 1} of the header, {parameters[j]}, is not passed" for j in missing]
     return found
-
-
-def _shown(parameter: Parameter) -> str:
-    return f"`{parameter.type} {parameter.name}".replace("* ", "*").rstrip() + "`"
 
 
 def _names(launch: Launch, parameters: Sequence[Parameter]) -> dict[int, int]:

@@ -118,9 +118,9 @@ def _read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...
     outputs = []
     for each in data:
         with at(each["name"]):
-            shape, dtype = _read_shapes(each["shape"]), Dtypes.parse(each["dtype"])
-            length = _read_length(each.get("length"))
-            outputs.append(Output(each["name"], shape, dtype, each["like"], length))
+            # An older manifest may lack a length.
+            read = _read(notation.OUTPUT, {"length": None, **each})
+            outputs.append(Output(each["name"], **read))
     return tuple(outputs)
 
 
@@ -157,6 +157,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "length": _read_length,
     "ndim": tuple,
     "dtype": Dtypes.parse,
+    "like": lambda name: name,
     "required_when": _read_texts,
     "allowed_when": _read_flags,
     "descriptions": dict,

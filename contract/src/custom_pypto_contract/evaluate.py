@@ -77,7 +77,7 @@ def evaluate(
         case ast.UnaryOp(ast.Not(), operand):
             found = value(operand)
             return None if found is None else not found
-        case ast.BinOp(left, operator, right):
+        case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
             return _calculate(operator, value(left), value(right))
         case ast.BoolOp(operator, operands):
             return _any_or_all(map(value, operands), isinstance(operator, ast.Or))

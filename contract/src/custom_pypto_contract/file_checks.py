@@ -78,14 +78,11 @@ def _check_dtypes(op: OpContract) -> None:
     same_as = {each.name: each.dtype.same_as for each in op.tensors}
     for name in same_as:
         path = [name]
-        while (following := same_as.get(path[-1])) is not None:
+        while (following := same_as.get(path[-1])) is not None and following not in path:
             path.append(following)
-            if following == name:
-                raise ContractError(
-                    f"tensors.{name}.dtype: circular: {' -> '.join(path)}; list the dtypes of one"
-                )
-            if len(path) > len(same_as):
-                break
+        if following == name:
+            shown = " -> ".join([*path, name])
+            raise ContractError(f"tensors.{name}.dtype: circular: {shown}; list the dtypes of one")
 
 
 def _check_launch(op: OpContract) -> None:

@@ -32,6 +32,7 @@ OPP_LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"
+"""The NPUs that AscendC kernels are for, as in a file's name."""
 
 EMPTY_CONTRACT: Mapping[str, Any] = {
     "summary": "",
@@ -124,21 +125,6 @@ class Manifest:
         path.write_text(self.to_json(), encoding="utf-8")
 
 
-def is_plugin_name(name: str) -> bool:
-    """Whether `name` can name a plugin: lower case letters, digits, ``_``; a letter first."""
-    return re.fullmatch(PLUGIN_NAME, name) is not None
-
-
-def is_architecture(name: str) -> bool:
-    """Whether `name` can name the NPUs that AscendC kernels are for, as in a file's name."""
-    return re.fullmatch(ARCHITECTURE, name) is not None
-
-
-def is_op_name(name: str) -> bool:
-    """Whether `name` can name an op, with or without overload, without a namespace."""
-    return OP_NAME.fullmatch(name) is not None
-
-
 def make_op(data: Mapping[str, Any]) -> ManifestOp:
     """Return the op of a contract's data; EMPTY_CONTRACT has what `data` leaves out.
 
@@ -178,15 +164,7 @@ def _version_pair(path: str, value: Any) -> None:
         raise TableError(path, "must be a list of two integers, [major, minor]", value)
 
 
-def _op_name(path: str, value: Any) -> None:
-    if not isinstance(value, str) or not is_op_name(value):
-        raise TableError(path, "must be an op name without namespace", value)
-
-
-def _exists(path: str, value: Any) -> None:
-    """Take any value: `contract_data` checks it when the contract is used first."""
-
-
+_OP_NAME = text_matching(OP_NAME.pattern, "an op name without namespace")
 _LIBRARY = {
     "path": _inner_path,
     "sha256": text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits"),
@@ -194,9 +172,10 @@ _LIBRARY = {
 _ASCENDC = {**_LIBRARY, "architecture": text_matching(ARCHITECTURE, "a name such as 'dav-2201'")}
 _NPU = {"graph": tables.list_of(tables.text)}
 _OP = {
-    "name": text_matching(OP_NAME.pattern, "an op name without namespace"),
+    "name": _OP_NAME,
     "schema": _text,
-    **dict.fromkeys(EMPTY_CONTRACT, _exists),
+    # Any values: `contract_data` checks them when the contract is used first.
+    **dict.fromkeys(EMPTY_CONTRACT, tables.anything),
     # Core looks for graph operators while it loads a plugin.
     "npu": record(_NPU, _NPU, is_open=True),
 }
@@ -208,7 +187,7 @@ _REQUIRED = {
     "torch_target": text_matching(r"[0-9]{1,4}\.[0-9]{1,4}", "'major.minor'"),
     "platform": text_matching("[a-z0-9_]+", "a wheel platform tag"),
     "ops": tables.list_of(record(_OP, _OP.keys() - ADDED_KEYS, is_open=True), "a list of tables"),
-    "requires_ops": tables.list_of(_op_name, "a list of op names"),
+    "requires_ops": tables.list_of(_OP_NAME, "a list of op names"),
 }
 _OPTIONAL = {
     "library": optional(record(_LIBRARY, _LIBRARY, is_open=True)),

@@ -70,12 +70,6 @@ def _ndim(path: str, value: Any) -> None:
         raise TableError(path, "must be a list of numbers of dims, such as [2, 3]", value)
 
 
-def _strides(path: str, value: Any) -> None:
-    tables.text(path, value)
-    if value not in STRIDES:
-        raise TableError(path, f"must be one of {', '.join(STRIDES)}", value)
-
-
 def _limits(path: str, value: Any) -> None:
     validate = _RULES
     if not isinstance(value, list):
@@ -87,6 +81,7 @@ def _record(keys: Iterable[Key], required: Iterable[str] = ()) -> Validator:
     return tables.record({key.name: key.validate for key in keys}, required)
 
 
+_STRIDES = tables.text_matching("|".join(STRIDES), f"one of {', '.join(STRIDES)}")
 _TEXTS = tables.one_or_list_of(tables.text)
 _DESCRIPTIONS = tables.table_of(_plain_text)
 _VALUES = tables.list_of(
@@ -133,7 +128,7 @@ TENSOR = (
     ),
     Key(
         "strides",
-        _strides,
+        _STRIDES,
         '`"contiguous"`; `"last_dim_contiguous"`: elements of the last dimension are adjacent',
         default="any",
     ),
@@ -192,8 +187,8 @@ TEMPLATE = (
 )
 
 OUTPUT = (
-    Key("shape", _tree_of(tables.text), "its dims"),
-    Key("dtype", tables.text, 'one dtype, or `"=x"`'),
+    Key("shape", _tree_of(tables.text), "its dims", is_tree=True),
+    Key("dtype", tables.text, 'one dtype, or `"=x"`', default=""),
     Key("like", tables.text, "an argument whose shape, dtype and strides it has"),
     Key("length", tables.text, "of a `Tensor[]`: the number of tensors"),
 )

@@ -18,6 +18,7 @@ from .dtypes import DTYPES
 from .errors import ContractError, any_of, check_known
 from .expression import is_representable, parse
 from .expression_names import names_in
+from .notation import Key
 from .schema import parse_schema
 
 Table = dict[str, Any]
@@ -317,16 +318,17 @@ class OpTable:
         if isinstance(shape, list):
             shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
         values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}
+        return {"name": name, **self._normalised(where, notation.TENSOR, values)}
+
+    def _normalised(self, where: str, keys: Iterable[Key], values: Table) -> Table:
+        """Return the values of all keys, with defaults for what is left out."""
         return {
-            "name": name,
-            **{
-                key.name: copy(key.default)
-                if values.get(key.name) is None
-                else self._tree(f"{where}.{key.name}", values[key.name])
-                if key.is_tree
-                else values[key.name]
-                for key in notation.TENSOR
-            },
+            key.name: copy(key.default)
+            if values.get(key.name) is None
+            else self._tree(f"{where}.{key.name}", values[key.name])
+            if key.is_tree
+            else values[key.name]
+            for key in keys
         }
 
     def _tree(self, where: str, value: Any) -> Any:
@@ -418,14 +420,7 @@ class OpTable:
         dtype = body.get("dtype", "")
         if like is None and len(dtype.split()) != 1:
             raise ContractError(f"{where}.dtype: an output has one dtype, got {dtype!r}")
-        shape = self._tree(f"{where}.shape", body.get("shape"))
-        return {
-            "name": name,
-            "shape": shape,
-            "dtype": dtype,
-            "like": like,
-            "length": body.get("length"),
-        }
+        return {"name": name, **self._normalised(where, notation.OUTPUT, body)}
 
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})

@@ -138,16 +138,15 @@ def _check_default(argument: Argument) -> None:
         value = argument.default_value
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         value = ...
-    if not _is_of(value, argument.type):
-        raise ContractError(
-            f"schema: the default of `{argument.name}` is {argument.default}, which is no"
-            f" {argument.type}"
-        )
     numbers = value if isinstance(value, list) else [value]
-    if not all(is_representable(each) for each in numbers if isinstance(each, int | float)):
+    problem = None
+    if not _is_of(value, argument.type):
+        problem = f"is no {argument.type}"
+    elif not all(is_representable(each) for each in numbers if isinstance(each, int | float)):
+        problem = "does not fit into 64 bits"
+    if problem:
         raise ContractError(
-            f"schema: the default of `{argument.name}` is {argument.default}, which does not fit"
-            " into 64 bits"
+            f"schema: the default of `{argument.name}` is {argument.default}, which {problem}"
         )
 
 

@@ -100,11 +100,7 @@ def resolve(tree: Tree, value_of: Callable[[str], Any]) -> Any:
 
 def leaves(tree: Tree) -> Iterator[Any]:
     """Return every leaf of a tree."""
-    if isinstance(tree, Choice):
-        for each in tree.trees.values():
-            yield from leaves(each)
-    elif tree is not None:
-        yield tree
+    yield from (leaf for _, leaf in variants(tree))
 
 
 def variants(tree: Tree) -> Iterator[tuple[dict[str, Any], Any]]:

@@ -30,6 +30,10 @@ class TableError(ValueError):
         super().__init__(f"{self.path} {self.problem}".lstrip())
 
 
+def anything(path: str, value: Any) -> None:
+    """Take any value."""
+
+
 def text(path: str, value: Any) -> None:
     """Check for a text, which may have line breaks and tabs, but no other control characters."""
     if not isinstance(value, str):

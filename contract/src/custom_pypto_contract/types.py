@@ -1,4 +1,4 @@
-"""The types of expressions, so that a contract error comes before one of the C++ compiler."""
+"""The types of expressions: what has none is no expression of a contract."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from .attributes import ALL_ATTRIBUTES, OF_LISTS
 from .errors import ContractError
+from .expression import is_representable
 from .expression_names import INFINITY
 
 Types = Mapping[str, str]
@@ -36,36 +37,47 @@ def type_of(node: ast.expr, names: Types) -> str:
     """
     match node:
         case ast.Constant(value):
+            if not isinstance(value, bool | int | float | str):
+                raise _error(node, "it can stand only behind 'is'")
+            if not isinstance(value, str) and not is_representable(value):
+                raise _error(node, f"{value} does not fit into 64 bits")
             return type(value).__name__
         case ast.Name(name):
             return "float" if name == INFINITY else names[name]
         case ast.Attribute(ast.Name(name), attribute):
-            has = {"tensor": attribute != "length", "tensors": attribute in OF_LISTS}
+            is_known = attribute in ALL_ATTRIBUTES and attribute != "length"
+            has = {"tensor": is_known, "tensors": attribute in OF_LISTS}
             if has.get(names[name], names[name] == "sizes" and attribute == "ndim"):
                 return ALL_ATTRIBUTES[attribute].type
             raise _error(node, f"{name!r} is of type {names[name]}, which has no {attribute!r}")
-        case ast.Subscript(of, ast.Slice(upper=ast.expr() as upper)):
+        case ast.Subscript(
+            ast.Attribute(_, "shape") as of, ast.Slice(None, ast.expr() as upper, None)
+        ):
             _expect(of, names, "sizes")
             _expect(upper, names, "int")
             return "sizes"
+        case ast.Subscript(_, ast.Slice()):
+            raise _error(node, "a part of a shape is written x.shape[:-2]")
         case ast.Subscript(ast.Name(name), index) if names[name].endswith(ELEMENT):
             _expect(index, names, "int")
             return names[name].removesuffix(ELEMENT)
-        case ast.Subscript(of, index):
+        case ast.Subscript(ast.Name() | ast.Attribute() as of, index):
             _expect(of, names, "sizes")
             _expect(index, names, "int")
             return "int"
         case ast.UnaryOp(ast.Not(), operand):
             return _expect(operand, names, "bool")
-        case ast.UnaryOp(_, operand):
+        case ast.UnaryOp(ast.USub(), operand):
             return _expect(operand, names, *_NUMBERS)
         case ast.BinOp(left, ast.FloorDiv() | ast.Mod(), right):
             _expect(left, names, "int")
             return _expect(right, names, "int")
-        case ast.BinOp(left, _, right):
+        case ast.BinOp(left, ast.Add() | ast.Sub() | ast.Mult(), right):
             both = {_expect(each, names, *_NUMBERS) for each in (left, right)}
             return "float" if "float" in both else "int"
-        case ast.Call(_, operands):
+        case ast.Call(function, operands, keywords):
+            if ast.unparse(function) != "min" or keywords or len(operands) < 2:
+                raise _error(node, "the only function is min(a, b)")
             for each in operands:
                 _expect(each, names, "int")
             return "int"
@@ -77,13 +89,27 @@ def type_of(node: ast.expr, names: Types) -> str:
             for operator, one, other in zip(operators, [left, *rights], rights, strict=False):
                 _check_comparison(one, operator, other, names)
             return "bool"
-    raise AssertionError(ast.dump(node))
+    if isinstance(node, ast.Tuple):
+        raise _error(node, "a list of values can stand only behind 'in'")
+    kind = node.op if isinstance(node, ast.BinOp | ast.UnaryOp) else node
+    raise _error(node, f"a contract has no {type(kind).__name__}")
 
 
 def _check_comparison(left: ast.expr, operator: ast.cmpop, right: ast.expr, names: Types) -> None:
-    if isinstance(operator, ast.Is | ast.IsNot):
-        return
-    rights = right.elts if isinstance(right, ast.Tuple) else [right]
+    whole = ast.Compare(left, [operator], [right])
+    rights = [right]
+    match operator, left, right:
+        case ast.Is() | ast.IsNot(), ast.Name(), ast.Constant(None):
+            return
+        case ast.Is() | ast.IsNot(), _, _:
+            raise _error(whole, "'is' compares an argument with None")
+        case (_, ast.Constant(None), _) | (_, _, ast.Constant(None)):
+            raise _error(whole, "write 'is None'")
+        case ast.In() | ast.NotIn(), _, ast.Tuple(rights):
+            if not rights:
+                raise _error(whole, "nothing is in ()")
+        case (ast.In() | ast.NotIn(), _, _) | (_, _, ast.Tuple()):
+            raise _error(whole, "'in' is followed by values: x in (1, 2)")
     is_order = isinstance(operator, ast.Lt | ast.LtE | ast.Gt | ast.GtE)
     one = type_of(left, names)
     for each in rights:

@@ -85,12 +85,12 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
 
     if plugin is None:
         return
-    known = kernel_headers.query_npu_launches(plugin)
+    launches, packages = kernel_headers.query_npu_launches(plugin)
     own = find_packages(opp) if opp else ()
-    places = [*(package / OPP_LIBRARY for package in own), *known.packages]
+    places = [*(package / OPP_LIBRARY for package in own), *packages]
     if cann := os.environ.get("ASCEND_HOME_PATH"):
         places.append(Path(cann, "lib64", "libopapi.so"))
-    for launch in known.launches:
+    for launch in launches:
         compared = (kernel_headers.compare(launch, plugin, place) for place in places)
         declared = next((each for each in compared if not each.unchecked), None)
         if declared is not None and declared.mismatch:

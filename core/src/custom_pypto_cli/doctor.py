@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
-import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from custom_pypto_contract.abi import TORCH_TARGET
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import CPU_ISA, KNOWN
 from custom_pypto_discovery import candidates, discovery, distributions, environment, lock_file
-from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, this_host
+from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, major_minor, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
 from custom_pypto_cli import isolated_load, plugin_list, subprocess_call
@@ -32,12 +31,6 @@ _OLDEST = ".".join(map(str, TORCH_TARGET))
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _UNREADABLE = "(unreadable metadata)"
 FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
-# The features by which CPU kernels are chosen, as Linux names them.
-_TELLING_FEATURES = (
-    *("avx2", "fma", "f16c", "avx_vnni"),
-    *("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni", "avx512_bf16"),
-    *("asimd", "asimddp", "bf16", "i8mm"),
-)
 
 
 @dataclass
@@ -58,21 +51,6 @@ def machine(_: DoctorContext) -> Iterator[Check]:
     yield Check("python", f"{platform.python_version()} ({sys.executable})")
     yield Check("platform", f"{sysconfig.get_platform()}, {' '.join(platform.libc_ver()).strip()}")
     yield Check("processors", str(len(os.sched_getaffinity(0))))
-    yield Check("cpu features", ", ".join(cpu_features()) or "(not known)")
-
-
-def cpu_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> list[str]:
-    """Return those processor features that kernels choose between; none when not on Linux."""
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []
-    for line in lines:
-        key, _, value = line.partition(":")
-        if key.strip() in {"flags", "Features"}:
-            found = set(value.split())
-            return [feature for feature in _TELLING_FEATURES if feature in found]
-    return []
 
 
 def torch(context: DoctorContext) -> Iterator[Check]:
@@ -84,8 +62,7 @@ def torch(context: DoctorContext) -> Iterator[Check]:
         )
         return
     check = Check("torch", version or _UNREADABLE)
-    numbers = re.match(r"(\d+)\.(\d+)", version)
-    if numbers is not None and (int(numbers[1]), int(numbers[2])) < TORCH_TARGET:
+    if (major_minor(version) or TORCH_TARGET) < TORCH_TARGET:
         check = check.with_problem(
             f"torch {version} is older than {_OLDEST}, which ops are built for",
             f"pip install --upgrade 'torch>={_OLDEST}'",
@@ -157,13 +134,7 @@ def core(_: DoctorContext) -> Iterator[Check]:
         check = check.with_problem(f"the metadata of {CORE} cannot be read", f"reinstall {CORE}")
     yield check
     expected = Path(__file__).resolve().parents[1] / _PACKAGE / "__init__.py"
-    try:
-        spec = importlib.util.find_spec(_PACKAGE)
-    except (ImportError, ValueError) as error:
-        yield Check(_PACKAGE, f"cannot be looked up: {error}").with_problem(
-            f"looking for {_PACKAGE} failed: {error}", f"reinstall {CORE}"
-        )
-        return
+    spec = importlib.util.find_spec(_PACKAGE)
     found = None if spec is None else spec.origin or str(spec.submodule_search_locations)
     if found is not None and Path(found).resolve() == expected:
         yield Check(_PACKAGE, str(expected.parent))
@@ -243,7 +214,7 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     value = f"{plugin['version'] or '(no version)'} {status}"
     if status is Status.LOADED:
         ops = ", ".join(op["name"] for op in plugin["ops"])
-        value += f" in {1000 * plugin['load_time']:.0f} ms: {ops}"
+        value += f"{isa and f' ({isa})'} in {1000 * plugin['load_time']:.0f} ms: {ops}"
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"
@@ -276,26 +247,4 @@ def npu_kernels(context: DoctorContext) -> Iterator[Check]:
         return
     found = cast("dict[str, list[dict[str, Any]]]", outcome.value)
     for plugin, kernels in found.items():
-        for kernel in kernels:
-            yield _check_kernel(plugin, kernel)
-
-
-def _check_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
-    check = Check(
-        kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", plugin_list.describe_kernel(kernel)
-    )
-    shadowed = list(plugin_list.describe_shadowed(kernel))
-    for fault in plugin_list.describe_faults(kernel):
-        # The package that is shadowed may be the right one.
-        return check.with_problem(*map("\n".join, zip(fault, *shadowed, strict=True)))
-    if kernel["symbol"]:
-        notes = shadowed
-        if kernel["searched"]:
-            instead = f"until then the op launches {kernel['symbol']}"
-            notes.append(("; ".join(kernel["searched"]), instead))
-        return check.with_note(*map("; ".join, zip(*notes, strict=True))) if notes else check
-    return check.with_note(
-        "searched were " + ", ".join(kernel["searched"]),
-        "install a custom opp package or a CANN that has it, and `source` its environment; without"
-        " it the op fails on an NPU, or is put together from other kernels where it can be",
-    )
+        yield from (plugin_list.describe_kernel(plugin, kernel) for kernel in kernels)

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from custom_pypto_discovery.environment import STRICT
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from custom_pypto_discovery.installed_plugin import LOADING
 
+from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import report_progress
 
 if TYPE_CHECKING:
@@ -56,11 +57,6 @@ class _ProgressHandler(logging.Handler):
             report_progress(plugin)
 
 
-def load_plain() -> list[dict[str, Any]]:
-    """Load the plugins; return their records as JSON."""
-    return [as_json(plugin) for plugin in load()]
-
-
 def load_all() -> dict[str, Any]:
     """Load the plugins; return their records and torch's seconds, as JSON."""
     start = time.perf_counter()
@@ -68,13 +64,12 @@ def load_all() -> dict[str, Any]:
     with suppress(Exception):
         importlib.import_module("torch")
     seconds = time.perf_counter() - start
-    plugins = [{**as_json(plugin), "cpu_isa": cpu_isa(plugin)} for plugin in load()]
-    return {"plugins": plugins, "torch": seconds}
+    return {"plugins": list(map(as_json, load())), "torch": seconds}
 
 
 def find_npu_kernels() -> dict[str, list[dict[str, Any]]]:
     """Load the plugins; return the NPU kernels of each, as JSON."""
-    return {plugin.name: [as_json(each) for each in npu_kernels(plugin)] for plugin in load()}
+    return {plugin["name"]: npu_kernels(plugin) for plugin in map(as_json, load())}
 
 
 # What follows is for records that `load` returned.
@@ -121,11 +116,16 @@ def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
 
 
 def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
-    """Return `record` as plain data: a path is its text, and what does not exist is empty."""
+    """Return `record` as plain data: a path is its text, and what does not exist is empty.
+
+    That of a plugin also has the instruction set of its CPU kernels, or why there is none.
+    """
     plain: dict[str, Any] = _plain(record)
-    for op in plain.get("ops", ()):
-        # The plugin's record holds the op.
-        del op["plugin"]
+    if "ops" in plain:
+        plain["cpu_isa"] = _cpu_isa(plain)
+        for op in plain["ops"]:
+            # The plugin's record holds the op.
+            del op["plugin"]
     return plain
 
 
@@ -134,28 +134,25 @@ def describe_contract(op: str) -> list[str]:
     return describe(_core().contract(op)).splitlines()[1:]
 
 
-def cpu_isa(plugin: PluginRecord) -> str:
-    """Return the instruction set of ``plugin``'s CPU kernels, why there is none, or ''."""
-    if plugin.status != "loaded":
+def _cpu_isa(plugin: dict[str, Any]) -> str:
+    if plugin["status"] != "loaded":
         return ""
     try:
-        return _core().cpu_isa(plugin.name) or ""
+        return _core().cpu_isa(plugin["name"]) or ""
     except _core().PluginError as error:
         return f"{NO_ISA}{error}"
 
 
-def npu_kernels(plugin: PluginRecord) -> tuple[NpuKernelRecord, ...]:
-    """Return the NPU kernels of ``plugin``; empty when it is not loaded.
+# What follows is for records that `as_json` returned.
+
+
+def npu_kernels(plugin: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the NPU kernels of a plugin, as JSON; none when it is not loaded.
 
     Searches this machine, which loads the libraries with kernels that it finds.
     """
-    if plugin.status != "loaded":
-        return ()
-    found: tuple[NpuKernelRecord, ...] = _core().npu_kernels(plugin.name)
-    return found
-
-
-# What follows is for records that `as_json` returned.
+    is_loaded = plugin["status"] == "loaded"
+    return list(map(as_json, _core().npu_kernels(plugin["name"]))) if is_loaded else []
 
 
 def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
@@ -174,35 +171,42 @@ def find_remarks(plugin: dict[str, Any]) -> list[str]:
     return ["; ".join(text) for text in describe_missing_kernels(plugin)]
 
 
-def describe_kernel(kernel: dict[str, Any]) -> str:
-    """Return one line that says what serves an op on an NPU."""
-    if kernel["symbol"]:
+def describe_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
+    """Return what serves an op on an NPU, what is wrong with it, and what to do."""
+    symbol, places = kernel["symbol"], kernel["searched"]
+    problems = [
+        (kernel["fault"], "until then the op fails on an NPU"),
+        (kernel["mismatch"], aclnn_launch.REMEDY),
+    ]
+    said = [each for each in problems if each[0]]
+    add = Check.with_problem if said else Check.with_note
+    if symbol:
         unchecked = f"; unchecked: {kernel['unchecked']}" if kernel["unchecked"] else ""
-        return f"{kernel['symbol']} of {kernel['origin']} ({kernel['library']}){unchecked}"
-    if kernel["fault"]:
-        return "none that can be used"
-    return f"none on this machine: {' or '.join(kernel['symbols'])} would do"
+        value = f"{symbol} of {kernel['origin']} ({kernel['library']}){unchecked}"
+    elif said:
+        value = "none that can be used"
+    else:
+        value = f"none on this machine: {' or '.join(kernel['symbols'])} would do"
+        said.append(("\n".join(f"searched {place}" for place in places), _HOW_TO_GET_KERNELS))
+    if kernel["shadowed"]:
+        # The package that is shadowed may be the right one.
+        others = ", ".join(kernel["shadowed"])
+        wins = f"{kernel['library']} is found first and wins"
+        said.append((f"{symbol} is also in {others}; {wins}", _HOW_TO_ORDER_PACKAGES))
+    if symbol and places:
+        said.append(("\n".join(places), f"until then the op launches {symbol}"))
+    check = Check(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", value)
+    return add(check, *map("\n".join, zip(*said, strict=True))) if said else check
 
 
-def describe_faults(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield why a kernel must not be launched, and what to do."""
-    if kernel["fault"]:
-        yield kernel["fault"], "until then the op fails on an NPU"
-    if kernel["mismatch"]:
-        yield kernel["mismatch"], aclnn_launch.REMEDY
-
-
-def describe_shadowed(kernel: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield which opp packages a kernel hides from the search, and what to do."""
-    if not kernel["shadowed"]:
-        return
-    others = ", ".join(kernel["shadowed"])
-    remark = f"{kernel['symbol']} is also in {others}; {kernel['library']} is found first and wins"
-    advice = (
-        "uninstall the package that you do not want, or change the order: ASCEND_CUSTOM_OPP_PATH,"
-        " then load_priority of ASCEND_OPP_PATH/vendors/config.ini"
-    )
-    yield remark, advice
+_HOW_TO_GET_KERNELS = (
+    "install a custom opp package or a CANN that has it, and `source` its environment; without it"
+    " the op fails on an NPU, or is put together from other kernels where it can be"
+)
+_HOW_TO_ORDER_PACKAGES = (
+    "uninstall the package that you do not want, or change the order: ASCEND_CUSTOM_OPP_PATH, then"
+    " load_priority of ASCEND_OPP_PATH/vendors/config.ini"
+)
 
 
 def _core() -> Any:

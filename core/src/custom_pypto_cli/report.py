@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import Enum
-from typing import Any
 
 from custom_pypto_cli.terminal import align, show, show_json
-
-
-class Level(Enum):
-    """How much a check matters."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Worth knowing; ops can be used all the same."""
-    PROBLEM = "problem"
 
 
 @dataclass(frozen=True)
@@ -25,7 +14,8 @@ class Check:
 
     name: str
     value: str
-    level: Level = Level.OK
+    level: str = "ok"
+    """``ok``, ``note`` (ops can be used all the same) or ``problem``."""
     remark: str = ""
     """The problem, or a remark; empty when all is well."""
     advice: str = ""
@@ -33,51 +23,34 @@ class Check:
 
     def with_note(self, remark: str, advice: str) -> Check:
         """Return this check with a remark which is no problem."""
-        return replace(self, level=Level.NOTE, remark=remark, advice=advice)
+        return replace(self, level="note", remark=remark, advice=advice)
 
     def with_problem(self, problem: str, advice: str) -> Check:
         """Return this check as a problem."""
-        return replace(self, level=Level.PROBLEM, remark=problem, advice=advice)
-
-    def as_json(self) -> dict[str, str]:
-        """Return this check as plain data."""
-        return {**asdict(self), "level": self.level.value}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Check:
-        """Return the check that `as_json` made this of."""
-        return cls(**{**data, "level": Level(data["level"])})
+        return replace(self, level="problem", remark=problem, advice=advice)
 
 
 Report = Mapping[str, Sequence[Check]]
 """The checks of each section, by its title."""
 
-# An advice of more characters is printed once.
-_LONG = 80
-
 
 def report_lines(report: Report) -> Iterator[str]:
     """Yield the report as text, a title and a table for each section."""
-    given: set[str] = set()
     for title, checks in report.items():
         yield title
         table = align([(check.name, check.value) for check in checks])
         for check, line in zip(checks, table, strict=True):
             yield f"  {line}"
             if check.remark:
-                # One cause often shows in several places.
-                advice = "see above what to do" if check.advice in given else check.advice
-                if len(check.advice) > _LONG:
-                    given.add(check.advice)
                 separator = "\n" if "\n" in check.remark else "; "
-                remark = f"{check.level.value}: {check.remark}{separator}{advice}"
+                remark = f"{check.level}: {check.remark}{separator}{check.advice}"
                 yield from (f"    {line}" for line in remark.splitlines())
         yield ""
 
 
 def report_data(report: Report) -> dict[str, list[dict[str, str]]]:
     """Return the report as plain data."""
-    return {title: [check.as_json() for check in checks] for title, checks in report.items()}
+    return {title: list(map(asdict, checks)) for title, checks in report.items()}
 
 
 def show_report(
@@ -85,7 +58,7 @@ def show_report(
 ) -> int:
     """Print `report`, at its end `healthy` if there is no problem; return 1 if there is one."""
     levels = [check.level for checks in report.values() for check in checks]
-    problems = levels.count(Level.PROBLEM)
+    problems = levels.count("problem")
     if as_json:
         show_json({"healthy": not problems, "sections": report_data(report)})
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from custom_pypto_contract import abi, manifest
@@ -71,31 +72,21 @@ def _fault(plugin: InstalledPlugin, host: Host, lock: Lock | None) -> str:
     if plugin.folder is None or plugin.manifest is None:
         return plugin.reason
     return (
-        find_misfit(plugin, plugin.manifest, host)
-        or _libraries(plugin)
+        _identity(plugin, plugin.manifest)
+        or _abi(plugin.manifest, host)
+        or _platform(plugin.manifest, host)
+        or _torch(plugin.manifest, host)
+        or _libraries(plugin, plugin.folder, plugin.manifest)
         or ownership.find_fault(plugin, host.trusted_owners)
         or (lock.find_fault(plugin) if lock is not None else "")
     )
 
 
-def _libraries(plugin: InstalledPlugin) -> str:
-    assert plugin.folder is not None
-    assert plugin.manifest is not None
-    for library in (plugin.manifest.library, plugin.manifest.ascendc):
-        fault = "" if library is None else library_file.find_fault(plugin.folder, library)
-        if fault:
+def _libraries(plugin: InstalledPlugin, folder: Path, manifest: Manifest) -> str:
+    for library in filter(None, (manifest.library, manifest.ascendc)):
+        if fault := library_file.find_fault(folder, library):
             return f"{fault}; {reinstall(plugin.distribution)}"
-    return library_file.find_unnamed(plugin.folder, plugin.manifest)
-
-
-def find_misfit(plugin: InstalledPlugin, manifest: Manifest, host: Host) -> str:
-    """Return why a manifest is not its plugin's, or does not fit the host; '' if it fits."""
-    return (
-        _identity(plugin, manifest)
-        or _abi(manifest, host)
-        or _platform(manifest, host)
-        or _torch(manifest, host)
-    )
+    return library_file.find_unnamed(folder, manifest)
 
 
 def _identity(plugin: InstalledPlugin, manifest: Manifest) -> str:

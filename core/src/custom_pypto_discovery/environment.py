@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from custom_pypto_contract import variables
@@ -38,8 +38,6 @@ class Environment:
     log: str = ""
     record: str = ""
     lockfile: str | None = None
-    problems: tuple[str, ...] = ()
-    """Values that could not be understood, each with what is allowed."""
 
     def reason_to_block(self, plugin: str) -> str | None:
         """Return the reason why the plugin called `plugin` must not load, or None."""
@@ -57,19 +55,19 @@ class Environment:
         `plugins` are the names of the installed plugins.
         """
         known = sorted(set(plugins))
-        return (
-            *self.problems,
-            *_explain_unknown(ALLOW, self.allow or frozenset(), known),
-            *_explain_unknown(DISABLE, self.disable, known),
-        )
+        installed = ", ".join(known) or "none"
+        texts = []
+        for variable, names in ((ALLOW, self.allow or ()), (DISABLE, self.disable)):
+            if unknown := sorted({*names} - {*known}):
+                named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
+                texts.append(
+                    f"{variable} names no installed plugin: {named}; installed plugins: {installed}"
+                )
+        return tuple(texts)
 
 
 def read(process: Mapping[str, str] = os.environ) -> Environment:
-    """Return what the variables of a process say; never raises, see `Environment.problems`."""
-    strict = process.get(STRICT, "").strip().lower()
-    problems: tuple[str, ...] = ()
-    if strict not in _ON | _OFF:
-        problems = (f"{STRICT} is {process[STRICT]!r}, which is ignored; set it to 1 or to 0",)
+    """Return what the variables of a process say; never raises."""
     record = process.get(RECORD, "")
     allow = process.get(ALLOW)
     log = process.get(LOG, "")
@@ -78,25 +76,15 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
     return Environment(
         allow=None if allow is None else _names(allow),
         disable=_names(process.get(DISABLE, "")),
-        strict=strict in _ON,
+        strict=process.get(STRICT, "").strip().lower() not in _OFF,
         log=log,
         record="" if record.strip().lower() in _OFF else record,
         lockfile=process.get(LOCKFILE),
-        problems=problems,
     )
 
 
 def _names(value: str) -> frozenset[str]:
     return frozenset(name for part in value.split(",") if (name := part.strip()))
-
-
-def _explain_unknown(variable: str, names: frozenset[str], known: list[str]) -> Iterator[str]:
-    unknown = sorted(names.difference(known))
-    if not unknown:
-        return
-    named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
-    installed = ", ".join(known) or "none"
-    yield f"{variable} names no installed plugin: {named}; installed plugins: {installed}"
 
 
 def _suggest(name: str, known: list[str]) -> str:

@@ -11,8 +11,9 @@ import json
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from custom_pypto_contract import manifest, small_file, tables
 from custom_pypto_contract.tables import TableError
@@ -27,21 +28,8 @@ VERSION = 1
 _CACHE = "__pycache__"
 
 
-@dataclass(frozen=True)
-class LockedPlugin:
-    """A plugin in a lock file.
-
-    `module` is what its entry point names. `manifest` and `library` are the SHA-256 of these files;
-    `files` is that of a list of all files of its package and their hashes, see `_list_files`.
-    """
-
-    name: str
-    distribution: str
-    version: str
-    module: str
-    manifest: str
-    library: str | None
-    files: str
+LockedPlugin = Mapping[str, Any]
+"""What a lock file says of a plugin; docs/discovery.md explains each key."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +62,11 @@ class Lock:
             have = describe(plugin)
         except OSError as error:
             return f"its files cannot be compared with the lock file {self.path}: {error}"
-        for each in fields(LockedPlugin):
-            given, wanted = getattr(have, each.name), getattr(need, each.name)
-            if given != wanted:
-                wheel = shlex.quote(f"{need.distribution}=={need.version}")
+        for key, label in _LABELS.items():
+            if (given := have[key]) != (wanted := need[key]):
+                wheel = shlex.quote(f"{need['distribution']}=={need['version']}")
                 return (
-                    f"the lock file {self.path} allows {_LABELS[each.name]} {_brief(wanted)},"
+                    f"the lock file {self.path} allows {label} {_brief(wanted)},"
                     f" installed is {_brief(given)}; install what it allows: pip install"
                     f" --force-reinstall --no-deps {wheel}; or {self._rewrite}"
                 )
@@ -114,22 +101,22 @@ def describe(plugin: InstalledPlugin) -> LockedPlugin:
     assert plugin.manifest is not None
     library = plugin.manifest.library
     files = json.dumps(list(_list_files(plugin.folder)))
-    return LockedPlugin(
-        name=plugin.name,
-        distribution=normalize_name(plugin.distribution),
-        version=plugin.version,
-        module=plugin.module,
-        manifest=library_file.sha256_of(plugin.folder / manifest.FILE_NAME),
+    return {
+        "name": plugin.name,
+        "distribution": normalize_name(plugin.distribution),
+        "version": plugin.version,
+        "module": plugin.module,
+        "manifest": library_file.sha256_of(plugin.folder / manifest.FILE_NAME),
         # Inspection has compared the manifest with the file.
-        library=None if library is None else library.sha256,
-        files=hashlib.sha256(files.encode()).hexdigest(),
-    )
+        "library": None if library is None else library.sha256,
+        "files": hashlib.sha256(files.encode()).hexdigest(),
+    }
 
 
 def text_of(plugins: Iterable[LockedPlugin]) -> str:
     """Return the text of the lock file of some plugins; the same plugins always give the same."""
-    ordered = sorted(plugins, key=lambda each: each.name)
-    document = {"custom_pypto_lock": VERSION, "plugins": [asdict(each) for each in ordered]}
+    ordered = sorted(plugins, key=lambda each: each["name"])
+    document = {"custom_pypto_lock": VERSION, "plugins": ordered}
     return json.dumps(document, indent=1) + "\n"
 
 
@@ -152,42 +139,24 @@ def _raise(error: OSError) -> None:
     raise error
 
 
-_SHA256 = tables.text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits")
-_PLUGIN = {
-    "name": tables.text_matching(manifest.PLUGIN_NAME, "lower case letters, digits and '_'"),
-    "distribution": tables.filled_text,
-    "version": tables.filled_text,
-    "module": tables.filled_text,
-    "manifest": _SHA256,
-    "library": tables.optional(_SHA256),
-    "files": _SHA256,
-}
 _LABELS = {
-    **{name: f"the {name}" for name in ("name", "distribution", "version", "module")},
+    **{key: f"the {key}" for key in ("name", "distribution", "version", "module")},
     "manifest": "a manifest with sha256",
     "library": "a library with sha256",
     "files": "a package whose files have the sha256",
 }
-_check_version = tables.record(
-    {"custom_pypto_lock": tables.integer}, ["custom_pypto_lock"], is_open=True
-)
-_check_lock = tables.record(
-    {"plugins": tables.list_of(tables.record(_PLUGIN, _PLUGIN))}, ["plugins"], is_open=True
-)
+_TEXTS = {**dict.fromkeys(_LABELS, tables.filled_text), "library": tables.optional(tables.text)}
+_check_plugins = tables.list_of(tables.record(_TEXTS, _TEXTS))
 
 
 def _parse(text: str) -> dict[str, LockedPlugin]:
     document = json.loads(text)
     tables.table("the file", document)
-    _check_version("", document)
-    if document["custom_pypto_lock"] != VERSION:
-        raise TableError("custom_pypto_lock", f"must be {VERSION}", document["custom_pypto_lock"])
-    _check_lock("", document)
-    plugins = [
-        LockedPlugin(**{**each, "distribution": normalize_name(each["distribution"])})
-        for each in document["plugins"]
-    ]
-    found = {each.name: each for each in plugins}
+    if (version := document.get("custom_pypto_lock")) != VERSION:
+        raise TableError("custom_pypto_lock", f"must be {VERSION}", version)
+    plugins = document.get("plugins")
+    _check_plugins("plugins", plugins)
+    found = {each["name"]: each for each in plugins}
     if len(found) < len(plugins):
         raise TableError("plugins", "names one plugin more than once")
     return found

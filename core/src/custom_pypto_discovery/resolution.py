@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-
-from custom_pypto_contract.errors import find_similar
+from graphlib import CycleError, TopologicalSorter
 
 from custom_pypto_discovery.environment import DISABLE
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
-
-_MOST_TO_COMPARE = 100
 
 
 def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
@@ -21,12 +18,23 @@ def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
     requires. The others follow by name. Two plugins with one name or one op are both rejected: the
     user chooses. A plugin that requires one that does not load gets that one's status.
     """
-    decided = sorted(plugins, key=lambda each: each.order)
-    decided = _reject_conflicts(decided)
-    decided = _check_all_requirements(decided)
-    ordered, circular = _in_loading_order([each for each in decided if _is_accepted(each)])
+    decided = _reject_conflicts(sorted(plugins, key=lambda each: each.order))
+    while (checked := _check_requirements(decided)) != decided:
+        decided = checked
+    accepted = {each.name: each for each in filter(_is_accepted, decided)}
     others = [each for each in decided if not _is_accepted(each)]
-    return (*ordered, *sorted([*others, *circular], key=lambda each: each.name))
+    try:
+        ordered = [accepted[name] for name in _loading_order(accepted)]
+    except CycleError as error:
+        circle = error.args[1][::-1]
+        reason = (
+            f"circular requires-ops: {' -> '.join(circle)};"
+            " one of these plugins must stop requiring the other"
+        )
+        rejected = [each.reject(reason) for name, each in accepted.items() if name in circle]
+        rest = [each for name, each in accepted.items() if name not in circle]
+        return resolve([*others, *rejected, *rest])
+    return (*ordered, *sorted(others, key=lambda each: each.name))
 
 
 def explain_requirement(op: str, provider: str, status: Status, reason: str) -> str:
@@ -82,17 +90,10 @@ def _conflict(
     return ""
 
 
-def _check_all_requirements(plugins: list[InstalledPlugin]) -> list[InstalledPlugin]:
-    """Check the requirements of each plugin, until nothing changes."""
-    while True:
-        providers = _providers(plugins)
-        checked = [
-            _check_requirements(plugin, plugins, providers) if _is_accepted(plugin) else plugin
-            for plugin in plugins
-        ]
-        if checked == plugins:
-            return plugins
-        plugins = checked
+def _check_requirements(plugins: Sequence[InstalledPlugin]) -> list[InstalledPlugin]:
+    """Check the requirements of each plugin once: what this changes may concern others."""
+    providers = _providers(plugins)
+    return [_checked(each, providers) if _is_accepted(each) else each for each in plugins]
 
 
 def _providers(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[InstalledPlugin]]:
@@ -103,15 +104,16 @@ def _providers(plugins: Iterable[InstalledPlugin]) -> Mapping[str, Sequence[Inst
     return providers
 
 
-def _check_requirements(
-    plugin: InstalledPlugin,
-    plugins: Sequence[InstalledPlugin],
-    providers_of: Mapping[str, Sequence[InstalledPlugin]],
+def _checked(
+    plugin: InstalledPlugin, providers_of: Mapping[str, Sequence[InstalledPlugin]]
 ) -> InstalledPlugin:
     for op in plugin.requires_ops:
         providers = providers_of.get(op_family(op))
         if not providers:
-            return plugin.reject(_explain_missing(op, plugin, plugins))
+            return plugin.reject(
+                f"requires the op {op!r}, which no installed plugin provides; install the plugin"
+                " that provides it, its README says which"
+            )
         if not any(map(_is_accepted, providers)):
             # Name a blocked one first: taking it out of the variable helps.
             first = min(providers, key=lambda each: each.status is not Status.BLOCKED)
@@ -120,46 +122,10 @@ def _check_requirements(
     return plugin
 
 
-def _explain_missing(op: str, plugin: InstalledPlugin, plugins: Sequence[InstalledPlugin]) -> str:
-    others = (each for each in plugins if _is_accepted(each) and each is not plugin)
-    known = sorted({name for each in others for name in each.families})
-    # The search is slow: with very many ops it would delay the import.
-    near = find_similar(op, known) if len(known) <= _MOST_TO_COMPARE else []
-    hint = f" (did its author mean {near[0]!r}?)" if near else ""
-    return (
-        f"requires the op {op!r}, which no installed plugin provides{hint}; install the plugin"
-        " that provides it, its README says which"
-    )
-
-
-def _in_loading_order(
-    accepted: Sequence[InstalledPlugin],
-) -> tuple[list[InstalledPlugin], list[InstalledPlugin]]:
-    """Return the plugins in loading order, and those with circular requirements, rejected."""
-    provider = {op: plugin.name for plugin in accepted for op in plugin.families}
-    waiting = {
-        plugin.name: (plugin, {provider[op_family(op)] for op in plugin.requires_ops})
-        for plugin in sorted(accepted, key=lambda each: each.name)
-    }
-    ordered: list[InstalledPlugin] = []
-    while ready := next((name for name, (_, lacks) in waiting.items() if not lacks), None):
-        ordered.append(waiting.pop(ready)[0])
-        for _, lacks in waiting.values():
-            lacks.discard(ready)
-    lacks_of = {name: sorted(lacks) for name, (_, lacks) in waiting.items()}
-    circular = [
-        plugin.reject(
-            f"circular requires-ops: {' -> '.join(_circle(name, lacks_of))};"
-            " one of these plugins must stop requiring the other"
-        )
-        for name, (plugin, _) in waiting.items()
-    ]
-    return ordered, circular
-
-
-def _circle(name: str, lacks_of: Mapping[str, Sequence[str]]) -> list[str]:
-    path: list[str] = []
-    while name not in path:
-        path.append(name)
-        name = lacks_of[name][0]
-    return [*path[path.index(name) :], name]
+def _loading_order(accepted: Mapping[str, InstalledPlugin]) -> list[str]:
+    """Return the names in loading order. Raises CycleError."""
+    provider = {op: name for name, plugin in accepted.items() for op in plugin.families}
+    sorter = TopologicalSorter(dict.fromkeys(sorted(accepted), ()))
+    for name, plugin in accepted.items():
+        sorter.add(name, *(provider[op_family(op)] for op in plugin.requires_ops))
+    return list(sorter.static_order())

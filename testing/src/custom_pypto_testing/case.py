@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
 from custom_pypto_plugin import SampleInput
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .outputs import leaves
 
@@ -68,6 +69,13 @@ class Case:
         """Call the op and return what it returns; a random op draws the same numbers each time."""
         self.seed()
         return self.op.overload(*self.args, **self.kwargs)
+
+    def run_fake(self) -> Any:
+        """Call the op in FakeTensorMode, with fakes of the arguments."""
+        mode = FakeTensorMode()
+        call = self.map(lambda name, tensor: mode.from_tensor(tensor))
+        with mode:
+            return call.run()
 
     def seed(self) -> None:
         """Seed torch's generators if the op draws from them."""
@@ -234,6 +242,15 @@ class Case:
     def is_float64(self) -> bool:
         """Whether there are tensors that get a gradient and all are float64, for gradcheck."""
         return {t.dtype for t in self.differentiable.values()} == {torch.float64}
+
+
+def refusal_of(run: Callable[[], object]) -> str:
+    """Return the first line of the error of a call; '' if there is none."""
+    try:
+        run()
+    except RuntimeError as error:
+        return str(error).partition("\n")[0]
+    return ""
 
 
 def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:

@@ -90,9 +90,9 @@ def assert_tensors_close(
 
 def assert_same_bits(name: str, actual: torch.Tensor, expected: torch.Tensor, when: str) -> None:
     """Compare two results of one kernel, bit by bit; `when` says in messages what differed."""
-    if _bits(actual).equal(_bits(expected)):
+    if bits(actual).equal(bits(expected)):
         return
-    different = _bits(actual).ne(_bits(expected)).any(-1).flatten()
+    different = bits(actual).ne(bits(expected)).any(-1).flatten()
     at = int(different.nonzero()[0])
     raise AssertionError(
         f"{name}: {int(different.sum())} of {actual.numel()} elements differ {when}; the first at"
@@ -161,7 +161,8 @@ def _fail(
     )
 
 
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bytes of each element, on the CPU: NaN is then equal to itself."""
     dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
     return dense.reshape((*dense.shape, 1)).view(torch.uint8)
 

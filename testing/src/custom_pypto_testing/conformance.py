@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
-from typing import Any, ClassVar, NoReturn
+from functools import cache
+from typing import Any, ClassVar
 
 import pytest
 
@@ -51,14 +51,16 @@ _NOTHING = {
 
 
 def _parameter(what: str) -> Any:
-    """Return a fixture; a text instead of a case is kept for the end of pytest's report."""
+    """Return a fixture; instead of a case, an error is raised, and a text kept for the report."""
 
     @pytest.fixture
     def parameter(
         self: object, request: pytest.FixtureRequest, record_property: Callable[..., None]
     ) -> object:
         del self
-        found = request.param()
+        found = request.param
+        if isinstance(found, Exception):
+            raise found
         if not isinstance(found, str):
             return found
         record_property(UNCHECKED, found)
@@ -92,9 +94,9 @@ class Conformance:
         """Give each test its ops or cases, by the fixture that it asks for."""
         for fixture in {"op", *_SELECTED}.intersection(metafunc.fixturenames):
             parameters = [
-                pytest.param(make, id=name)
+                pytest.param(value, id=name)
                 for device in devices(metafunc.config)
-                for name, make in _parameters(type(self), fixture, device)
+                for name, value in _parameters(type(self), fixture, device)
             ]
             metafunc.parametrize(fixture, parameters, indirect=True)
 
@@ -252,41 +254,35 @@ def _ops(suite: type[Conformance], device: str) -> tuple[Op, ...]:
 
 def _parameters(
     suite: type[Conformance], fixture: str, device: str
-) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """Ids, and functions that return the parameter or raise the error that prevented it."""
+) -> Iterator[tuple[str, object]]:
+    """Ids and parameters: an op, a case, or what is instead of one."""
     suffix = "" if device == "cpu" else f"-{device}"
     try:
         ops = _ops(suite, device)  # type: ignore[arg-type]  # mypy #11470
     except Exception as error:
-        yield f"unavailable{suffix}", partial(_raise, error)
+        yield f"unavailable{suffix}", error
         return
     if fixture == "op":
-        yield from ((op.name + suffix, partial(_give, op)) for op in ops)
+        yield from ((op.name + suffix, op) for op in ops)
+    elif fixture == "npu_case" and device == "cpu":
+        yield "no-npu", None
+    elif fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
+        yield f"no-differentiable-op{suffix}", None
+    else:
+        for op in ops:
+            yield from ((f"{each}{suffix}", value) for each, value in _cases(op, fixture))
+
+
+def _cases(op: Op, fixture: str) -> Iterator[tuple[str, object]]:
+    cases = _SELECTED[fixture]([*op.cases])
+    yield from ((case.id, case) for case in cases)
+    # pytest skips a test without parameters, and says so nowhere.
+    if cases or (fixture == "gradient_case" and not op.is_differentiable):
         return
-    if fixture == "npu_case" and device == "cpu":
-        yield "no-npu", partial(_give, None)
-        return
-    if fixture == "gradient_case" and not any(op.is_differentiable for op in ops):
-        yield f"no-differentiable-op{suffix}", partial(_give, None)
-        return
-    for op in ops:
-        cases = _SELECTED[fixture]([*op.cases])
-        yield from ((f"{case.id}{suffix}", partial(_give, case)) for case in cases)
-        # pytest skips a test without parameters, and says so nowhere.
-        if cases or (fixture == "gradient_case" and not op.is_differentiable):
-            continue
-        try:
-            checks.check_has_samples(op)
-        except AssertionError as error:
-            yield f"{op.name}-no-sample{suffix}", partial(_raise, error)
-        else:
-            reason, text = _NOTHING[fixture]
-            yield f"{op.name}-{reason}{suffix}", partial(_give, f"{op.name}: {text}")
-
-
-def _give(value: object) -> object:
-    return value
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
+    try:
+        checks.check_has_samples(op)
+    except AssertionError as error:
+        yield f"{op.name}-no-sample", error
+    else:
+        reason, text = _NOTHING[fixture]
+        yield f"{op.name}-{reason}", f"{op.name}: {text}"

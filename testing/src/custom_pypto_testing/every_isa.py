@@ -18,32 +18,26 @@ if TYPE_CHECKING:
     import pytest
 
 # A library chooses at its first call in a process, and imports take seconds: hence a fork for each
-# instruction set, after the imports.
-_OWN_ISAS = """
-import os, sys
-from custom_pypto import core
-for isa in sys.argv[2:]:
-    if os.fork() == 0:
-        os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
-        try:
-            os._exit(0 if core.cpu_isa(sys.argv[1]) == isa else 1)
-        except core.PluginError:
-            os._exit(1)
-    if os.wait()[1] == 0:
-        print(isa)
-"""
-_RUN_TESTS = """
+# instruction set, after the imports. The last line names those that the machine has.
+_RUN = """
 import os, sys
 import pytest
 from custom_pypto import core
-plugin, isas, *options = sys.argv[1:]
-for isa in isas.split():
+plugin, own, isas, *options = sys.argv[1:]
+def succeeds(isa, run):
     if os.fork() == 0:
         os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
-        assert core.cpu_isa(plugin) == isa
-        sys.exit(pytest.main(options))
-    if os.wait()[1] != 0:
-        sys.exit(f"CUSTOM_PYPTO_CPU_ISA={isa}")
+        try:
+            found = core.cpu_isa(plugin)
+        except core.PluginError:
+            found = None
+        sys.exit(run() if found == isa else 1)
+    return os.wait()[1] == 0
+available = [isa for isa in isas.split() if succeeds(isa, int)]
+others = (isa for isa in available if isa != own)
+failed = [isa for isa in others if not succeeds(isa, lambda: pytest.main(options))]
+print(*available)
+sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in failed) or 0)
 """
 _OPTIONS = (
     *("-q", "-p", "no:cacheprovider"),
@@ -66,31 +60,35 @@ class EveryIsa:
     plugin: ClassVar[str]
     files: ClassVar[Sequence[str]]
 
-    def test_uses_the_best_isa_or_the_one_that_is_forced(self) -> None:
+    def test_uses_the_best_isa_or_the_one_that_is_forced(
+        self, request: pytest.FixtureRequest
+    ) -> None:
         """The best that the machine has, unless CUSTOM_PYPTO_CPU_ISA names one."""
-        isas = isas_of(self.plugin)
+        _, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
+        assert output, errors
+        isas = output.splitlines()[-1].split()
         forced = os.environ.get(CPU_ISA)
         assert core.cpu_isa(self.plugin) == (forced if forced in isas else isas[-1])
 
     def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
         """The plugin's own tests pass with the kernels of each."""
-        others = [isa for isa in isas_of(self.plugin) if isa != core.cpu_isa(self.plugin)]
-        tests = [str(Path(request.path).with_name(name)) for name in self.files]
-        status, output, errors = guarded.run(
-            [sys.executable, "-c", _RUN_TESTS, self.plugin, " ".join(others), *_OPTIONS, *tests],
-            cwd=request.config.rootpath,
-            # Idle threads of small calls would spin, which slows a busy machine.
-            env={"OMP_WAIT_POLICY": "passive", **os.environ},
-        )
+        status, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
         assert status == 0, f"{errors}{output}"
+
+    def _tests(self, request: pytest.FixtureRequest) -> tuple[str, ...]:
+        return tuple(str(Path(request.path).with_name(name)) for name in self.files)
 
 
 @cache
-def isas_of(plugin: str) -> tuple[str, ...]:
-    """The instruction sets of this machine that `plugin` has kernels for; the best one is last."""
-    status, output, errors = guarded.run([sys.executable, "-c", _OWN_ISAS, plugin, *every_isa()])
-    assert status == 0, errors
-    return tuple(output.split())
+def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int | None, str, str]:
+    """Run tests at each instruction set but that of this process."""
+    own, isas = str(core.cpu_isa(plugin)), " ".join(every_isa())
+    return guarded.run(
+        [sys.executable, "-c", _RUN, plugin, own, isas, *_OPTIONS, *tests],
+        cwd=folder,
+        # Idle threads of small calls would spin, which slows a busy machine.
+        env={"OMP_WAIT_POLICY": "passive", **os.environ},
+    )
 
 
 def every_isa() -> list[str]:

@@ -277,20 +277,17 @@ def _values(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tens
 
 _CHANGES: Sequence[tuple[str, Change]] = (
     ("presence", lambda value, random, given: None),
-    ("dtype", _dtype),
-    ("dtype", _dtype),
+    *(("dtype", _dtype),) * 2,
     (
         "transposed",
         lambda value, random, given: value.transpose(
             random.randrange(value.dim()), random.randrange(value.dim())
         ),
     ),
-    ("strided", _strided),
-    ("strided", _strided),
+    *(("strided", _strided),) * 2,
     ("sliced", _sliced),
     ("expanded", _expanded),
-    ("resized", _resized),
-    ("resized", _resized),
+    *(("resized", _resized),) * 2,
     ("empty", _empty),
     ("ndim", _ndim),
     ("conjugate", _conjugate),
@@ -304,10 +301,7 @@ _CHANGES: Sequence[tuple[str, Change]] = (
         ),
     ),
     ("shared", _shared),
-    ("values", _values),
-    ("values", _values),
-    ("values", _values),
-    ("values", _values),
+    *(("values", _values),) * 4,
 )
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-import torch
-from custom_pypto_contract.contract import OpContract
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from .case import Case
 from .fuzz_inputs import HostileCall
 from .meta_tensors import Properties, Twins, properties_of
-from .outputs import tensor_outputs
+from .outputs import storage_bytes, tensor_outputs
 
 _REFUSALS = (RuntimeError, TypeError, NotImplementedError)
 _MOST_ELEMENTS = 2**22
@@ -43,6 +39,10 @@ class Outcome:
         """The first line of the error."""
         return str(self.error).partition("\n")[0]
 
+    def says(self, *parts: str) -> bool:
+        """Return whether the error has one of these texts."""
+        return any(part in self.text for part in parts)
+
     def __str__(self) -> str:
         return f"accepts it: {self.outputs}" if self.error is None else f"says {self.text!r}"
 
@@ -56,80 +56,44 @@ class Judgement:
     fault: str = ""
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """A call of which kernel and fake say different things, or an error without the op's name."""
-
-    op: OpContract
-    hostile: HostileCall
-    kernel: Outcome
-    fake: Outcome
-
-    @property
-    def only_kernel_refuses(self) -> bool:
-        """Whether the fake takes the call."""
-        return self.kernel.error is not None and self.fake.error is None
-
-    def kernel_names(self, arguments: Sequence[str]) -> bool:
-        """Return whether the kernel's error names the op and one of these arguments."""
-        named = re.match(rf"{re.escape(self.op.name)}: argument '(\w+)", self.kernel.text)
-        return named is not None and named[1] in arguments
-
-    def every_refusal_says(self, *parts: str) -> bool:
-        """Return whether there is an error, and each names the op and has one of these texts."""
-        texts = [each.text for each in (self.kernel, self.fake) if each.error is not None]
-        return texts != [] and all(
-            text.startswith(f"{self.op.name}: ") and any(part in text for part in parts)
-            for text in texts
-        )
-
-    def kernel_says(self, *parts: str) -> bool:
-        """Return whether the kernel's error has one of these texts."""
-        return any(part in self.kernel.text for part in parts)
+def _is_of_values(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
+    op = hostile.call.op.contract
+    assert op is not None
+    named = re.match(rf"{re.escape(op.name)}: argument '(\w+)", kernel.text)
+    if kernel.error is None or fake.error is not None or named is None:
+        return False
+    dtypes = (each.dtype.allowed for each in op.tensors if each.name == named[1])
+    return {"int32", "int64"} >= {*next(dtypes, ())} > set()
 
 
-@dataclass(frozen=True)
-class Reason:
-    """Why a disagreement is right, in short and in full."""
+def _is_of_memory(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
+    refusals = [each for each in (kernel, fake) if each.error is not None]
+    return refusals != [] and all(
+        each.text.startswith(f"{hostile.call.name}: ") and each.says(*_CANNOT_ALLOCATE)
+        for each in refusals
+    )
 
-    name: str
-    why: str
-    explains: Callable[[Disagreement], bool]
+
+def _is_of_a_copy(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
+    is_copied = hostile.has("negative") or hostile.has("conjugate")
+    return is_copied and kernel.says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
 
 
-REASONS = (
-    Reason(
-        "values",
-        "a fake has no values: only the kernel reads lengths, block tables and indices",
-        lambda each: each.only_kernel_refuses and each.kernel_names(_tensors_of_indices(each.op)),
+Explains = Callable[[HostileCall, Outcome, Outcome], bool]
+
+REASONS: Mapping[str, Explains] = {
+    "values": _is_of_values,
+    "memory": _is_of_memory,
+    "torch's copy": _is_of_a_copy,
+    "autograd": lambda hostile, kernel, fake: kernel.says(
+        " is written in place, which torch refuses: ", " is written in place, but it requires grad "
     ),
-    Reason(
-        "memory",
-        "a fake allocates nothing, and torch has other limits for tensors on meta",
-        lambda each: each.every_refusal_says(*_CANNOT_ALLOCATE),
+    "gradient": lambda hostile, kernel, fake: kernel.says(
+        "Inference tensors cannot be saved for backward"
     ),
-    Reason(
-        "torch's copy",
-        "torch copies a negative or conjugate view before it calls a kernel, and may fail",
-        lambda each: (
-            (each.hostile.has("negative") or each.hostile.has("conjugate"))
-            and each.kernel_says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
-        ),
-    ),
-    Reason(
-        "autograd",
-        "a fake writes nothing, so autograd forbids a write to the kernel alone",
-        lambda each: each.kernel_says(
-            " is written in place, which torch refuses: ",
-            " is written in place, but it requires grad ",
-        ),
-    ),
-    Reason(
-        "gradient",
-        "torch keeps no inference tensor for a gradient, and refuses it before the kernel runs",
-        lambda each: each.kernel_says("Inference tensors cannot be saved for backward"),
-    ),
-)
+}
+"""Why kernel and fake may say different things, or an error lack the op's name: docs/testing.md
+explains each."""
 
 
 def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
@@ -145,7 +109,7 @@ def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
     fake = _run_fake(call, in_fake_mode=in_fake_mode) if has_fake else Outcome(None, None)
     if _is_copied_for_long(call) or (fake.error is None and _is_too_large(call, fake)):
         return Judgement(accepted=True, reason=TOO_LARGE)
-    mutable = {name: _bytes(each) for name, each in call.mutable.items() if not each.is_meta}
+    mutable = {name: storage_bytes(each) for name, each in call.mutable.items() if not each.is_meta}
     before = {name: each.clone() for name, each in mutable.items()}
     kernel = _outcome(call.run)
     accepted = kernel.error is None
@@ -164,16 +128,10 @@ def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
         found = f"the kernel {kernel}; the {where} {fake}"
     if not found:
         return Judgement(accepted)
-    disagreement = Disagreement(op, hostile, kernel, fake)
-    for reason in REASONS:
-        if reason.explains(disagreement):
-            return Judgement(accepted, reason.name)
+    for reason, explains in REASONS.items():
+        if explains(hostile, kernel, fake):
+            return Judgement(accepted, reason)
     return Judgement(accepted, fault=found)
-
-
-def _tensors_of_indices(op: OpContract) -> list[str]:
-    """The tensors whose values the kernel reads before it computes."""
-    return [each.name for each in op.tensors if {"int32", "int64"} >= {*each.dtype.allowed} > set()]
 
 
 def _is_refusal(call: Case, error: Exception) -> bool:
@@ -212,16 +170,4 @@ def _outcome(run: Callable[[], Any]) -> Outcome:
 
 
 def _run_fake(call: Case, *, in_fake_mode: bool) -> Outcome:
-    try:
-        if not in_fake_mode:
-            return _outcome(call.map(Twins()).run)
-        mode = FakeTensorMode()
-        fakes = call.map(lambda name, tensor: mode.from_tensor(tensor))
-    except Exception as error:
-        return Outcome(None, error)
-    with mode:
-        return _outcome(fakes.run)
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty(0, dtype=torch.uint8, device="cpu").set_(tensor.untyped_storage())
+    return _outcome(call.run_fake if in_fake_mode else lambda: call.map(Twins()).run())

@@ -34,7 +34,7 @@ _MEMORY = 8 << 30
 """How much more memory than now a call may take; kernels must say that there is no more."""
 _MOST_CRASHES = 5
 _MOST_SHOWN = 5
-_COUNTED = ("run", "accepted", TOO_LARGE, *(reason.name for reason in REASONS))
+_COUNTED = ("run", "accepted", TOO_LARGE, *REASONS)
 
 
 @dataclass(frozen=True)

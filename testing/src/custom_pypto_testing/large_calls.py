@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain, islice
 from operator import itemgetter
 from random import Random
@@ -31,24 +30,6 @@ _WITH_REST = (67, 35, 19, 13, 11, 7)
 """A loop that takes 2, 4, .. 64 at a time leaves a rest; smaller ones for ops with limits."""
 
 
-@dataclass(frozen=True)
-class _Large:
-    """A candidate with a dim of so large a `size`, and the `elements` of all its tensors."""
-
-    candidate: Candidate
-    size: int
-    elements: int
-
-    @property
-    def is_enough(self) -> bool:
-        return self.size >= _ENOUGH and self.elements >= _ENOUGH_ELEMENTS
-
-    @property
-    def rank(self) -> tuple[bool, int, int]:
-        """First what is large enough, and of that the smallest: references may loop over rows."""
-        return not self.is_enough, self.size if self.is_enough else -self.size, -self.elements
-
-
 def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
     """Yield each dim of the op with a call where it is large and the other dims are small.
 
@@ -56,11 +37,15 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
     describe the outputs.
     """
     for dim, candidates in _candidates_by_dim(op):
-        large = filter(None, (_enlarged(each, dim) for each in candidates))
-        for each in sorted(large, key=lambda each: each.rank):
-            with suppress(ValueError):  # No integers fit.
-                yield dim, each.candidate.arguments()
+        found = None
+        for size in _SIZES:
+            made = next(_of_size(candidates, dim, size, _MOST_ELEMENTS), None)
+            found = made or found
+            # Not a larger one than is needed: references may loop over rows.
+            if made and size >= _ENOUGH and made[0] >= _ENOUGH_ELEMENTS:
                 break
+        if found:
+            yield dim, found[1]
 
 
 def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
@@ -70,13 +55,15 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
     outputs.
     """
     for dim, candidates in _candidates_by_dim(op):
-        yield from islice(
-            chain.from_iterable(_of_size(candidates, dim, each) for each in _WITH_REST), 2
-        )
+        # The largest call of a size: a rest changes few of an op's choices.
+        found = (islice(_of_size(candidates, dim, each, _MOST_WITH_REST), 1) for each in _WITH_REST)
+        yield from (given for _, given in islice(chain.from_iterable(found), 2))
 
 
-def _of_size(candidates: list[Candidate], dim: str, size: int) -> Iterator[Arguments]:
-    """Yield the largest call with this size of a dim: a rest changes few of an op's choices."""
+def _of_size(
+    candidates: list[Candidate], dim: str, size: int, most: int
+) -> Iterator[tuple[int, Arguments]]:
+    """Yield the right calls with this size of a dim and at most so many elements, largest first."""
     found = []
     for candidate in candidates:
         with suppress(*NO_CALL):
@@ -84,10 +71,9 @@ def _of_size(candidates: list[Candidate], dim: str, size: int) -> Iterator[Argum
             if resized is not None and resized.is_right():
                 found.append((_count_elements(resized), resized))
     for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
-        if elements <= _MOST_WITH_REST:
+        if 0 < elements <= most:
             with suppress(ValueError):  # No integers fit.
-                yield resized.arguments()
-                return
+                yield elements, resized.arguments()
 
 
 def _candidates_by_dim(op: OpContract) -> Iterator[tuple[str, list[Candidate]]]:
@@ -109,25 +95,6 @@ def kept_dims(op: OpContract) -> set[str]:
     results |= {each.name for each in op.arguments if each.is_mutable}
     shapes += [shape for each in op.tensors if each.name in results for shape in each.shapes]
     return {name for shape in shapes for dim in shape for name in names_in(dim.expression)}
-
-
-def _enlarged(candidate: Candidate, dim: str) -> _Large | None:
-    """Return the candidate with a dim that is large; None: no such size is right."""
-    found = None
-    for size in _SIZES:
-        try:
-            changed = _resized(candidate, dim, size)
-            if changed is None:
-                return None
-            elements = _count_elements(changed)
-            if not changed.is_right() or not 0 < elements <= _MOST_ELEMENTS:
-                continue
-        except NO_CALL:
-            continue
-        found = _Large(changed, size, elements)
-        if found.is_enough:
-            break
-    return found
 
 
 def _resized(candidate: Candidate, dim: str, size: int) -> Candidate | None:

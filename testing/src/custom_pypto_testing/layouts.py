@@ -10,6 +10,8 @@ from random import Random
 
 import torch
 
+from .meta_tensors import relevant_strides
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -101,14 +103,9 @@ def layouts_of(strides: str, sizes: Sequence[int]) -> Iterator[Layout]:
     if math.prod(sizes) == 0:
         yield found[0]
         return
-    seen = {_relevant(plain, sizes)}
-    for each in found:
-        if _relevant(each, sizes) not in seen:
-            seen.add(_relevant(each, sizes))
+    seen = set()
+    for each in (plain, *found):
+        where = relevant_strides(each.strides(sizes), sizes), each.offset
+        if where not in seen and each is not plain:
             yield each
-
-
-def _relevant(layout: Layout, sizes: Sequence[int]) -> tuple[int, ...]:
-    """Return the strides that reach a second element, and the offset."""
-    strides = zip(layout.strides(sizes), sizes, strict=True)
-    return (*(stride for stride, size in strides if size > 1), layout.offset)
+        seen.add(where)

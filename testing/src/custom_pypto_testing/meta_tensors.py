@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
-Properties = tuple[tuple[int, ...], tuple[int | None, ...] | None, torch.dtype]
+Properties = tuple[tuple[int, ...], tuple[int | None, ...], torch.dtype]
 
 
 def properties_of(tensor: torch.Tensor) -> Properties:
     """Return shape, strides and dtype: what kernel and fake must agree on for tensors on meta."""
-    shape = tuple(tensor.shape)
-    # A stride matters only where there is a second element to reach.
-    strides = tuple(
-        stride if size > 1 else None for size, stride in zip(shape, tensor.stride(), strict=True)
-    )
-    return shape, strides if tensor.numel() else None, tensor.dtype
+    return tuple(tensor.shape), relevant_strides(tensor.stride(), tensor.shape), tensor.dtype
+
+
+def relevant_strides(strides: Sequence[int], shape: Sequence[int]) -> tuple[int | None, ...]:
+    """Return the strides that reach a second element, None for the others."""
+    sizes = (1,) * len(shape) if 0 in shape else shape
+    pairs = zip(strides, sizes, strict=True)
+    return tuple(stride if size > 1 else None for stride, size in pairs)
 
 
 class Twins:

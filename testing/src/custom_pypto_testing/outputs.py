@@ -1,4 +1,4 @@
-"""An op's results by name."""
+"""An op's results by name, and the memory of tensors."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:
             yield f"{name}[{index}]", each
     else:
         yield name, value
+
+
+def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """Return all memory that a tensor lies in, as bytes."""
+    storage = tensor.untyped_storage()
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from custom_pypto import core
 from custom_pypto.core import contract
+from custom_pypto.core.call_record import FORMAT, decode
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
-from custom_pypto.core.recorded_call import FORMAT, decode
 from custom_pypto_plugin import SampleInput
 
 from .case import Case

@@ -12,7 +12,7 @@ from custom_pypto_cli.terminal import align, show
 from custom_pypto_contract import collector
 
 if TYPE_CHECKING:
-    from custom_pypto_build.importing.read_files import Imported
+    from custom_pypto_build.importing.ops_toml import Imported
 
 SUMMARY = "write ops.toml from aclnn headers, operator prototypes or op-plugin"
 DESCRIPTION = (
@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 @collector.paused()
 def run(options: argparse.Namespace) -> int:
     """Write the files, and print what they hold and what is open."""
-    from custom_pypto_build.importing import read_files, write_files
+    from custom_pypto_build.importing import ops_toml, read_files
     from custom_pypto_build.importing.model import ImportingError
 
     sources = read_files.Sources(
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("--func is a function of the file that --op-plugin names", status=2)
     try:
         imported = read_files.read(sources)
-        written = write_files.write(imported, sources.names.values(), options.output)
+        written = ops_toml.write(imported, sources.names.values(), options.output)
     except ImportingError as error:
         raise CommandError(str(error), status=2) from None
     show("\n".join(_lines(imported, written)))

@@ -6,22 +6,29 @@ Each function returns None for text that it does not understand, or that ops.tom
 from __future__ import annotations
 
 import ast
-import math
 import re
+import sys
 from collections.abc import Mapping, Set
 
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
 
 _NUMBER = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)[fFlLuU]{0,3}")
-_LIMIT = re.compile(
-    r"(?P<kind>U?INT(?:8|16|32|64)?|U?L?LONG|SIZE|FLT|DBL)_(?P<which>MAX|MIN|EPSILON)"
-)
 _LIMIT_OF_TYPE = re.compile(
     r"(?:std::)?numeric_limits<(?:std::)?(?P<type>\w{1,20})>::(?P<which>max|min|lowest|epsilon)\(\)"
 )
-_KINDS = {"float": "FLT", "double": "DBL", "int": "INT", "long": "LONG", "size_t": "SIZE"}
-_BITS = {"": 32, "8": 8, "16": 16, "32": 32, "64": 64}
+_KINDS = {"float": "FLT", "double": "DBL"}
+_BITS = {"INT": 31, "LONG": 63, "LLONG": 63, **{f"INT{bits}": bits - 1 for bits in (8, 16, 32, 64)}}
+_FLT_MAX, _DBL = (2 - 2.0**-23) * 2.0**127, sys.float_info
+_WHICH = ("MAX", "MIN", "LOWEST", "EPSILON")
+_LIMITS: dict[str, tuple[int | float, ...]] = {
+    **{kind: ((1 << bits) - 1, -1 << bits, -1 << bits, 0) for kind, bits in _BITS.items()},
+    **{f"U{kind}": ((2 << bits) - 1, 0, 0, 0) for kind, bits in _BITS.items()},
+    "SIZE": ((1 << 64) - 1, 0, 0, 0),
+    "FLT": (_FLT_MAX, 2.0**-126, -_FLT_MAX, 2.0**-23),
+    "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
+}
+"""The values of ``INT_MAX``, ``FLT_EPSILON`` and their like: `_WHICH` of each kind."""
 _DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?DT_(?P<name>\w{1,20})")
 _NUMBERED = (
     "FLOAT 0 FLOAT16 1 INT8 2 INT32 3 UINT8 4 INT16 6 UINT16 7 UINT32 8 INT64 9 UINT64 10"
@@ -67,29 +74,13 @@ def _named_number(text: str) -> int | float | None:
     dtype = _DTYPE.fullmatch(text)
     if dtype is not None:
         return _DTYPES.get(dtype["name"])
-    limit = _LIMIT.fullmatch(text)
-    if limit is not None:
-        return _limit(limit["kind"], limit["which"])
     limit = _LIMIT_OF_TYPE.fullmatch("".join(text.split()))
-    if limit is None:
-        return None
-    kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
-    which = limit["which"].upper()
-    return _limit(kind, which) if _LIMIT.fullmatch(f"{kind}_MAX") else None
-
-
-def _limit(kind: str, which: str) -> int | float | None:
-    if kind in ("FLT", "DBL"):
-        digits, exponent = (24, 128) if kind == "FLT" else (53, 1024)
-        largest = math.ldexp(2 - math.ldexp(1, 1 - digits), exponent - 1)
-        of = {"MAX": largest, "LOWEST": -largest, "MIN": math.ldexp(1, 2 - exponent)}
-        return of.get(which, math.ldexp(1, 1 - digits))
-    is_signed = kind.startswith(("I", "L"))
-    bits = _BITS[kind.partition("INT")[2]] if "INT" in kind else 64
-    values = bits - is_signed
-    if which == "MAX":
-        return (1 << values) - 1
-    return -(1 << values) if is_signed and which != "EPSILON" else 0
+    if limit is not None:
+        kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
+        text = f"{kind}_{limit['which'].upper()}"
+    kind, _, which = text.rpartition("_")
+    is_limit = kind in _LIMITS and which in _WHICH
+    return _LIMITS[kind][_WHICH.index(which)] if is_limit else None
 
 
 _TORCH_DTYPES = {f"at::k{cpp}": name for name, cpp in DTYPES.items()} | {

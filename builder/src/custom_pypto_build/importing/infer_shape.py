@@ -36,15 +36,16 @@ class ShapeFunctions:
     """The shape functions of a source."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-        self._bodies: dict[str, list[tuple[int, int]]] = {}
-        self._of_operators: dict[str, str] = {}
         self._copies: dict[str, Mapping[int, int] | None] = {}
+        self._of_operators: dict[str, str] = {}
         at = 0
         for match in _DEFINED.finditer(source.text):
             if match.start() >= at:
                 at = source.end_of(match.end()) or match.end()
-                self._bodies.setdefault(match["name"], []).append((match.end() + 1, at - 1))
+                copies = _copies(source.text[match.end() + 1 : at - 1], source.constants)
+                # Of two functions with one name, neither is known to be the one.
+                is_first = match["name"] not in self._copies
+                self._copies[match["name"]] = copies if is_first else None
         for statement in source.text.split(";"):
             operator = ""
             for match in _GIVEN.finditer(statement) if "IMPL_OP" in statement else ():
@@ -58,21 +59,14 @@ class ShapeFunctions:
         None if the function is not there, or does anything else.
         """
         match = _SET.search(constructor)
-        return None if match is None else self._read(match["function"])
+        return None if match is None else self._find(match["function"])
 
     def of_operator(self, operator: str) -> Mapping[int, int] | None:
         """Return the same of the function that the source gives an operator by ``IMPL_OP``."""
-        function = self._of_operators.get(operator)
-        return None if function is None else self._read(function)
+        return self._find(self._of_operators.get(operator, ""))
 
-    def _read(self, function: str) -> Mapping[int, int] | None:
-        name = function.rpartition("::")[2]
-        bodies = self._bodies.get(name, [])
-        if name not in self._copies:
-            texts = [self._source.text[begin:end] for begin, end in bodies]
-            known = _copies(texts[0], self._source.constants) if len(texts) == 1 else None
-            self._copies[name] = known
-        return self._copies[name]
+    def _find(self, function: str) -> Mapping[int, int] | None:
+        return self._copies.get(function.rpartition("::")[2])
 
 
 def _copies(body: str, constants: Mapping[str, str]) -> Mapping[int, int] | None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.aclnn_launch import find_name, plain, takes
 from custom_pypto_contract.schema import Schema
 
-from .model import Definition, Kind, Tensor, torch_type
+from .model import SCHEMA_TYPES, Definition, Kind, Tensor
 
 _PASSED_AS = {
     "Tensor": "aclTensor *",
@@ -31,33 +31,40 @@ def kernel_name(operator: str) -> str:
     return f"aclnn{operator}"
 
 
-def generated_order(definition: Definition) -> list[str]:
-    """Return the arguments of the kernel's C functions where the build generates them."""
-    return [
-        *(each.name for each in definition.inputs),
-        *(each.name for each in definition.attributes),
-        *(each.name for each in definition.results),
-    ]
+def argument_types(definition: Definition) -> dict[str, str | None]:
+    """Return the arguments of a kernel with their types in a schema.
+
+    They are in the order of the C functions that the build generates.
+    """
+
+    def types(tensors: Sequence[Tensor]) -> dict[str, str | None]:
+        return {
+            each.name: "Tensor[]" if each.kind is Kind.DYNAMIC else "Tensor" for each in tensors
+        }
+
+    attributes = {each.name: SCHEMA_TYPES.get(each.type) for each in definition.attributes}
+    return {**types(definition.inputs), **attributes, **types(definition.results)}
 
 
 def match(definition: Definition, declaration: Declaration) -> tuple[list[str], list[str]]:
     """Return the arguments in the order of a header, and what does not fit, as texts."""
-    expected = _types(definition)
+    expected = argument_types(definition)
     by_name = {plain(name): name for name in expected}
-    results = [each.name for each in definition.results]
     order: list[str] = []
     problems: list[str] = []
     for number, parameter in enumerate(declaration.arguments or (), start=1):
-        shown = f"parameter {number}, `{parameter.type} {parameter.name}`,".replace("* ", "*")
         name = find_name(parameter.name, by_name)
-        if name is None and parameter.name == "out" and len(results) == 1:
-            [name] = results
+        if name is None and parameter.name == "out" and len(definition.results) == 1:
+            name = definition.results[0].name
+        problem = ""
         if name is None:
-            problems.append(f"{shown} is nothing that the operator has")
+            problem = "nothing that the operator has"
         elif name in order:
-            problems.append(f"{shown} is {name}, as another parameter is")
+            problem = f"{name}, as another parameter is"
         elif schema_type(parameter) != expected[name]:
-            problems.append(f"{shown} is {name}, for which a launch passes another type")
+            problem = f"{name}, for which a launch passes another type"
+        if problem:
+            problems.append(f"parameter {number}, {parameter}, is {problem}")
         order.append(name or "?")
     missing = [name for name in expected if name not in order]
     if missing:
@@ -82,19 +89,11 @@ def compare(
         if name not in types and name not in outputs:
             type_ = type(ast.literal_eval(name)).__name__
         if type_ != schema_type(parameter):
-            shown = f"parameter {number}, `{parameter.type} {parameter.name}`,".replace("* ", "*")
-            problems.append(f"{shown} gets {name}, which is passed as another type")
+            text = f"parameter {number}, {parameter}, gets {name}, which is passed as another type"
+            problems.append(text)
     return problems
 
 
 def schema_type(parameter: Parameter) -> str | None:
     """Return the type in a schema whose values a launch passes as a parameter's type."""
     return next((type_ for type_, passed in _PASSED_AS.items() if takes(parameter, passed)), None)
-
-
-def _types(definition: Definition) -> Mapping[str, str | None]:
-    tensors: list[Tensor] = [*definition.inputs, *definition.results]
-    return {
-        **{each.name: "Tensor[]" if each.kind is Kind.DYNAMIC else "Tensor" for each in tensors},
-        **{each.name: torch_type(each.type) for each in definition.attributes},
-    }

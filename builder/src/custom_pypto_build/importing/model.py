@@ -6,7 +6,7 @@ line that it stands on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -96,12 +96,7 @@ class ImportedOp(Undecided):
 
 def count(ops: Iterable[ImportedOp]) -> Mapping[Subject, int]:
     """Return for each subject how many ops need a decision about it."""
-
-    def subjects() -> Iterator[Subject]:
-        for op in ops:
-            yield from {each.subject for each in op.decisions}
-
-    found = list(subjects())
+    found = [subject for op in ops for subject in {each.subject for each in op.decisions}]
     return {each: found.count(each) for each in Subject if each in found}
 
 
@@ -144,6 +139,8 @@ class Definition(Undecided):
     inputs: list[Tensor] = field(default_factory=list)
     outputs: list[Tensor] = field(default_factory=list)
     attributes: list[Attribute] = field(default_factory=list)
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """The literals that its file gives a name."""
     same_shapes: Mapping[int, int] | None = None
     """Outputs, by number, that have the shape of an input; None if that is not known."""
 
@@ -160,7 +157,7 @@ class Definition(Undecided):
         return [each for each in self.outputs if each.name not in names]
 
 
-_TYPES = {
+SCHEMA_TYPES = {
     "Int": "int",
     "Float": "float",
     "Bool": "bool",
@@ -169,8 +166,4 @@ _TYPES = {
     "ListFloat": "float[]",
     "ListBool": "bool[]",
 }
-
-
-def torch_type(type_: str) -> str | None:
-    """Return the type in a schema of an attribute; None where no schema has one."""
-    return _TYPES.get(type_)
+"""The type in a schema of an attribute."""

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from custom_pypto_contract import cpp_text
 
 from .infer_shape import ShapeFunctions
-from .model import Attribute, Definition, Kind, Place, Subject, Tensor
+from .model import SCHEMA_TYPES, Attribute, Definition, Kind, Place, Subject, Tensor
 from .source import Call, Source
 
 _CLASS = re.compile(r"\bclass\s+(?P<name>\w+)\s*(?:final\s*)?:\s*public\s+(?:\w+::)*OpDef\s*(?=\{)")
@@ -24,10 +24,9 @@ _OF_TENSORS: Mapping[str, Collection[str] | None] = {
     **dict.fromkeys(("DataType", "DataTypeList", "Format", "FormatList", "UnknownShapeFormat")),
     **dict.fromkeys(("AutoContiguous", "IgnoreContiguous")),
 }
-_TYPES = ("Int", "Float", "Bool", "String", "ListInt", "ListFloat", "ListBool")
 _OF_ATTRIBUTES: Mapping[str, Collection[str] | None] = {
     "AttrType": ("REQUIRED", "OPTIONAL"),
-    **dict.fromkeys(_TYPES),
+    **dict.fromkeys(SCHEMA_TYPES),
 }
 _OF_THE_BUILD = re.compile(
     r"this\s*->\s*(?:AICore|SetInfer\w+|SetCheck\w+)\b|(?:OpAICoreConfig|OpAICPUConfig)\b"
@@ -45,7 +44,8 @@ def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
         if match.start() < at:
             # It stands in the constructor of the one before, which is not understood.
             continue
-        definition = Definition(match["name"], source.place(match.start()))
+        place = source.place(match.start())
+        definition = Definition(match["name"], place, constants=source.constants)
         class_end = source.end_of(match.end()) or 0
         number = bisect_left(constructors, match.end())
         begin = constructors[number] if number < len(constructors) else class_end
@@ -108,7 +108,7 @@ def _tensor(name: str, place: Place, calls: Iterable[Call], constants: Mapping[s
 def _attribute(name: str, place: Place, calls: Iterable[Call]) -> Attribute:
     attribute = Attribute(name, place)
     for call in calls:
-        if call.name in _TYPES:
+        if call.name in SCHEMA_TYPES:
             attribute.type, attribute.default = call.name, call.argument
     kinds = [call.argument for call in calls if call.name == "AttrType"]
     if kinds[-1:] == ["REQUIRED"]:

@@ -20,10 +20,10 @@ from .torch_function import TorchFunction
 from .yaml_file import Value, one_line
 
 _SECTIONS = ("official", "custom", "autograd", "quant")
+_VERSIONS = "all_version"
 # `symint` repeats functions of the others, for kernels that take symbolic sizes: an op here has
 # its fake kernel for those.
-_REPEATED = ("symint",)
-_VERSIONS = "all_version"
+_SKIPPED = (_VERSIONS, "symint")
 _OLDEST = (2, 10)
 """The oldest version of torch that plugins run on."""
 
@@ -32,21 +32,17 @@ _INTEGRAL = [name for name in DTYPES if "int" in name or name == "bool"]
 # How torch_npu binds and dispatches the same kernel: another way to it through GE or lazy fusion,
 # its Python name, private formats (a launch passes the format that a tensor has).
 _WITHOUT_EFFECT = ("func", "acl_op", "exposed", "internal_format_opapi", "dvm")
+_NO_KEY = "ops.toml has no such key"
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One function of the file."""
+    """One function of the file; `generated` is what ``gen_opapi`` says, None without it."""
 
     function: TorchFunction
     keys: Mapping[str, Value]
     place: Place
-
-    @property
-    def gen_opapi(self) -> list[tuple[str, Value]] | None:
-        value = self.keys.get("gen_opapi")
-        pairs = None if value is None else value.pairs
-        return None if pairs is None else [(one_line(key), each) for key, each in pairs]
+    generated: Mapping[str, Value] | None
 
 
 def read(text: str, file: str, function: str | None = None) -> Iterator[ImportedOp]:
@@ -58,42 +54,39 @@ def read(text: str, file: str, function: str | None = None) -> Iterator[Imported
         ImportingError: it is no such file, or has no such function.
     """
     document = yaml_file.read(text, file)
-    sections = document.pairs if document is not None else None
-    if sections is None or not any(one_line(key) in _SECTIONS for key, _ in sections):
+    sections = document.table if document is not None else None
+    if sections is None or not any(name in _SECTIONS for name in sections):
         raise ImportingError(
             f"{file} has none of the lists {', '.join(_SECTIONS)}; --op-plugin takes"
             " op_plugin_functions.yaml, or a file of the same form"
         )
     entries: list[_Entry | ImportedOp] = []
-    for key, section in sections:
-        name = one_line(key)
-        if name == _VERSIONS or name in _REPEATED:
-            continue
-        if name not in _SECTIONS or section.items is None:
+    for name, section in sections.items():
+        if name in _SECTIONS and section.items is not None:
+            entries.extend(map(_entry, section.items))
+        elif name not in _SKIPPED:
             entries.append(_not_understood(section.place, f"{name}: {one_line(section)}"))
-            continue
-        entries.extend(map(_entry, section.items))
     by_name = {each.function.name: each for each in entries if isinstance(each, _Entry)}
     if function is not None:
-        entries = [
-            each for name, each in by_name.items() if function in (name, name.partition(".")[0])
-        ]
+        names = {name: (name, name.partition(".")[0]) for name in by_name}
+        entries = [by_name[name] for name, both in names.items() if function in both]
         if not entries:
-            known = {part for name in by_name for part in (name, name.partition(".")[0])}
+            known = sorted({each for both in names.values() for each in both})
             raise ImportingError(
-                f"{file} has no function {function!r}{did_you_mean(function, sorted(known))}"
+                f"{file} has no function {function!r}{did_you_mean(function, known)}"
             )
     for each in entries:
         yield each if isinstance(each, ImportedOp) else _Importer(each, by_name).op()
 
 
 def _entry(value: Value) -> _Entry | ImportedOp:
-    keys = {one_line(key): each for key, each in value.pairs or ()}
+    keys = value.table or {}
     func = keys.get("func")
-    if func is None or func.text is None or len(keys) != len(value.pairs or ()):
+    if func is None or func.text is None:
         return _not_understood(value.place, one_line(value))
+    generated = keys["gen_opapi"].table if "gen_opapi" in keys else None
     try:
-        return _Entry(torch_function.parse(func.text), keys, value.place)
+        return _Entry(torch_function.parse(func.text), keys, value.place, generated)
     except ContractError as error:
         return _not_understood(value.place, str(error))
 
@@ -120,25 +113,22 @@ class _Importer:
         for each in function.arguments:
             if each.type in ("Tensor", "Tensor?"):
                 op.tensors[each.name] = {}
-        self._keys()
-        generated = self._generated()
-        if generated is not None:
-            self._launch(generated)
-        elif function.returns:
-            for index in range(len(function.returns)):
-                op.outputs[f"out{index}"] = {"shape": UNKNOWN, "dtype": UNKNOWN}
-        return op
-
-    def _keys(self) -> None:
         for key, value in self._entry.keys.items():
             if key == "op_api":
                 self._versions(value)
             elif key != "gen_opapi" and key not in _WITHOUT_EFFECT:
-                self._op.decide(
-                    value.place,
-                    Subject.KEY,
-                    f"{key}: {one_line(value)}: ops.toml has no such key; see what it does there",
-                )
+                self._decide(Subject.KEY, key, value, f"{_NO_KEY}; see what it does there")
+        source = self._source()
+        if source is not None:
+            self._launch(source)
+        else:
+            for index in range(len(function.returns)):
+                op.outputs[f"out{index}"] = {"shape": UNKNOWN, "dtype": UNKNOWN}
+        return op
+
+    def _decide(self, subject: Subject, key: str, value: Value, problem: str) -> None:
+        """Leave the value of a key to a person."""
+        self._op.decide(value.place, subject, f"{key}: {one_line(value)}: {problem}")
 
     def _versions(self, value: Value) -> None:
         """A list is a range of versions of torch, a text one, several or all."""
@@ -147,47 +137,38 @@ class _Importer:
             len(bounds) == 2 and _version(bounds[0]) <= _OLDEST and bounds[1] == "newest"
         ):
             return
-        self._op.decide(
-            value.place,
-            Subject.KEY,
-            f"op_api: {one_line(value)}: torch_npu has this function, or this form of it, in these"
-            f" versions alone, and a plugin runs on torch >= {_OLDEST[0]}.{_OLDEST[1]}",
+        problem = (
+            "torch_npu has this function, or this form of it, in these versions alone, and a"
+            f" plugin runs on torch >= {_OLDEST[0]}.{_OLDEST[1]}"
         )
+        self._decide(Subject.KEY, "op_api", value, problem)
 
-    def _generated(self) -> _Entry | None:
+    def _source(self) -> _Entry | None:
         """Return the entry whose gen_opapi is this function's."""
-        entry, place = self._entry, self._entry.place
-        pairs = entry.gen_opapi
-        if pairs is None:
-            way = "acl_op alone: it has no aclnn kernel" if "op_api" not in entry.keys else ""
-            self._op.decide(
-                place,
-                Subject.KERNEL,
-                way
-                or "no gen_opapi: somebody wrote its C++ (op_plugin/ops/opapi); take outputs and"
-                " call from there",
-            )
+        entry, generated = self._entry, self._entry.generated
+        if generated is None:
+            text = "no gen_opapi: somebody wrote its C++ (op_plugin/ops/opapi); take outputs and"
+            text += " call from there"
+            if "op_api" not in entry.keys:
+                text = "acl_op alone: it has no aclnn kernel"
+            self._op.decide(entry.place, Subject.KERNEL, text)
             return None
-        inherited = dict(pairs).get("structured_inherit")
+        inherited = generated.get("structured_inherit")
         if inherited is None:
             return entry
-        if len(pairs) > 1:
+        if len(generated) > 1:
             self._unknown_key(inherited, "structured_inherit beside other keys")
         other = self._by_name.get(inherited.text or "")
-        if other is None or not dict(other.gen_opapi or ()).get("exec"):
-            self._op.decide(
-                inherited.place,
-                Subject.KERNEL,
-                f"structured_inherit: {one_line(inherited)}: there is no such function, or it has"
-                " no exec",
-            )
-            return None
-        return other
+        if other is not None and "exec" in (other.generated or ()):
+            return other
+        problem = "there is no such function, or it has no exec"
+        self._decide(Subject.KERNEL, "structured_inherit", inherited, problem)
+        return None
 
     def _launch(self, source: _Entry) -> None:
-        function = self._function
+        generated = source.generated or {}
         results = self._results(source)
-        command = dict(source.gen_opapi or ()).get("exec")
+        command = generated.get("exec")
         if command is None or not command.text:
             self._op.decide(source.place, Subject.KERNEL, "gen_opapi has no exec")
             return
@@ -195,52 +176,38 @@ class _Importer:
         # In place, torch_npu calls the function that it inherits from, with the first argument as
         # output.
         renamed = {}
-        named = function
-        if source is not self._entry and function.is_in_place:
+        named = self._function
+        if source is not self._entry and named.is_in_place:
+            own = [each.name for each in named.arguments]
             named = source.function
-            own = [each.name for each in function.arguments]
             theirs = [each.name for each in named.arguments]
             if len(theirs) != len(own) + 1:
-                self._op.decide(
-                    command.place,
-                    Subject.KERNEL,
-                    f"it inherits from {named.name}, which has not one argument more, the output",
-                )
+                text = f"it inherits from {named.name}, which has not one argument more, the output"
+                self._op.decide(command.place, Subject.KERNEL, text)
                 return
             renamed = dict(zip(theirs, [*own, own[0]], strict=True))
         if not passed:
             passed = [each.name for each in named.arguments]
-            if named.makes_all:
-                passed += results
-        constants = self._new_params(source)
-        known = {*(each.name for each in named.arguments), *results}
-        for index, each in enumerate(passed):
-            if each in constants:
-                passed[index] = constants[each]
-            elif each in known:
-                passed[index] = renamed.get(each, each)
-            else:
-                self._op.decide(
-                    command.place, Subject.KERNEL, f"exec: {each!r} is no argument and no output"
-                )
+            passed += results if named.makes_all else []
+        known = {each: each for each in (*(each.name for each in named.arguments), *results)}
+        values = {**known, **renamed, **self._new_params(generated.get("new_params"))}
+        for each in passed:
+            if each not in values:
+                text = f"exec: {each!r} is no argument and no output"
+                self._op.decide(command.place, Subject.KERNEL, text)
         if re.fullmatch(r"aclnn\w+", kernel) is None:
             self._op.decide(command.place, Subject.KERNEL, f"exec: {kernel!r} is no aclnn kernel")
-        self._op.launch = f"{kernel}({', '.join(passed)})"
+        self._op.launch = f"{kernel}({', '.join(values.get(each, each) for each in passed)})"
 
-    def _new_params(self, source: _Entry) -> dict[str, str]:
+    def _new_params(self, value: Value | None) -> dict[str, str]:
         """Return the values of the locals that C++ computes before the call."""
         constants = {}
-        strings = self._function.names_of("str")
-        value = dict(source.gen_opapi or ()).get("new_params")
-        for key, each in (value.pairs if value is not None else None) or ():
-            name = one_line(key)
-            read = cpp_values.read_argument(each.text or "", strings)
+        table = value.table if value is not None else None
+        for name, each in (table or {}).items():
+            read = cpp_values.read_argument(each.text or "", self._function.names_of("str"))
             if read is None:
-                self._op.decide(
-                    each.place,
-                    Subject.KERNEL,
-                    f"new_params: {name} = {one_line(each)}: C++ computes what the kernel gets",
-                )
+                text = f"new_params: {name} = {one_line(each)}: C++ computes what the kernel gets"
+                self._op.decide(each.place, Subject.KERNEL, text)
             constants[name] = UNKNOWN if read is None else read
         return constants
 
@@ -248,53 +215,44 @@ class _Importer:
         """Read size and dtype of each output; return the names of those that the op makes."""
         function = self._function
         made = []
-        for key, value in source.gen_opapi or ():
+        for key, value in (source.generated or {}).items():
             if key in ("exec", "new_params", "structured_inherit"):
                 continue
             if key in ("cpu_scalar_h2d", "cpu_scalar_op"):
-                self._op.decide(
-                    value.place,
-                    Subject.NARROWER,
-                    f"{key}: {one_line(value)}: torch_npu takes a tensor of one number on the CPU"
-                    " here; the op refuses it, as every tensor on another device",
+                problem = (
+                    "torch_npu takes a tensor of one number on the CPU here; the op refuses it, as"
+                    " every tensor on another device"
                 )
-                continue
-            if key == "integral_identity_tensor":
+                self._decide(Subject.NARROWER, key, value, problem)
+            elif key == "integral_identity_tensor":
                 self._refuse_integral(value)
-                continue
-            if value.pairs is None:
+            elif value.table is None:
                 self._unknown_key(value, f"{key}: {one_line(value)}")
-                continue
-            if function.is_in_place:
+            elif function.is_in_place:
                 # Its result is its first argument; torch_npu reads neither size nor dtype.
                 continue
-            if function.out and (key not in function.out or key not in self._op.tensors):
-                self._unknown_key(value, f"{key} is no output tensor of this function")
-                continue
-            table = {one_line(name): each for name, each in value.pairs}
-            for name in table:
-                # `name` is for named tensors, which ops do not have.
-                if name not in ("size", "dtype", "name"):
-                    self._unknown_key(table[name], f"{key}.{name}: {one_line(table[name])}")
-            if function.out:
-                self._output(key, self._op.tensors[key], table)
-            else:
+            elif not function.out:
                 made.append(key)
                 self._op.outputs[key] = {"shape": UNKNOWN, "dtype": UNKNOWN}
-                for missing in {"size", "dtype"} - set(table):
-                    subject = Subject.SHAPE if missing == "size" else Subject.DTYPE
-                    self._op.decide(value.place, subject, f"{key} has no {missing}")
-                self._output(key, self._op.outputs[key], table)
+                for missing, subject in (("size", Subject.SHAPE), ("dtype", Subject.DTYPE)):
+                    if missing not in value.table:
+                        self._op.decide(value.place, subject, f"{key} has no {missing}")
+                self._output(key, self._op.outputs[key], value.table)
+            elif key in function.out and key in self._op.tensors:
+                self._output(key, self._op.tensors[key], value.table)
+            else:
+                self._unknown_key(value, f"{key} is no output tensor of this function")
         if len(made) != len(function.returns):
-            self._op.decide(
-                source.place,
-                Subject.SHAPE,
-                f"{len(made)} outputs are described, and the function makes"
-                f" {len(function.returns)}",
-            )
+            text = f"{len(made)} outputs are described, and the function makes"
+            text += f" {len(function.returns)}"
+            self._op.decide(source.place, Subject.SHAPE, text)
         return made
 
     def _output(self, key: str, output: dict[str, str], table: Mapping[str, Value]) -> None:
+        for name in table:
+            # `name` is for named tensors, which ops do not have.
+            if name not in ("size", "dtype", "name"):
+                self._unknown_key(table[name], f"{key}.{name}: {one_line(table[name])}")
         size, dtype = table.get("size"), table.get("dtype")
         if size is not None and size.text != key:
             shape = self._shape(size)
@@ -303,8 +261,7 @@ class _Importer:
         if dtype is not None and dtype.text != key:
             read = cpp_values.read_dtype(dtype.text or "", self._tensors)
             if read is None:
-                text = f"dtype of {key}: {one_line(dtype)}: C++ computes it"
-                self._op.decide(dtype.place, Subject.DTYPE, text)
+                self._decide(Subject.DTYPE, f"dtype of {key}", dtype, "C++ computes it")
             else:
                 output["dtype"] = read
 
@@ -315,7 +272,7 @@ class _Importer:
             return self._op.give_shape(tensor)
         sizes = cpp_values.read_sizes(text, self._tensors, self._function.names_of("int"))
         if sizes is None:
-            self._op.decide(size.place, Subject.SHAPE, f"size: {one_line(size)}: C++ computes it")
+            self._decide(Subject.SHAPE, "size", size, "C++ computes it")
             return None
         dims = []
         for each in sizes:
@@ -339,28 +296,22 @@ class _Importer:
 
     def _refuse_integral(self, value: Value) -> None:
         """Have the op refuse what torch_npu returns as it is, without the kernel."""
-        tensor = value.text or ""
+        key, tensor = "integral_identity_tensor", value.text or ""
         if tensor not in self._tensors:
-            self._unknown_key(value, f"integral_identity_tensor: {one_line(value)}")
+            self._unknown_key(value, f"{key}: {one_line(value)}")
             return
-        dtypes = ", ".join(_INTEGRAL)
-        self._op.rules.append(
-            {
-                "argument": tensor,
-                "check": f"{tensor}.dtype not in ({dtypes})",
-                "message": f"must not be of an integral dtype, got {{{tensor}.dtype}}: the result"
-                " would be the same tensor",
-            }
-        )
-        self._op.decide(
-            value.place,
-            Subject.NARROWER,
-            f"integral_identity_tensor: {tensor}: torch_npu returns an integral tensor as it is;"
-            " the op refuses it",
-        )
+        rule = {
+            "argument": tensor,
+            "check": f"{tensor}.dtype not in ({', '.join(_INTEGRAL)})",
+            "message": f"must not be of an integral dtype, got {{{tensor}.dtype}}: the result"
+            " would be the same tensor",
+        }
+        self._op.rules.append(rule)
+        problem = "torch_npu returns an integral tensor as it is; the op refuses it"
+        self._decide(Subject.NARROWER, key, value, problem)
 
     def _unknown_key(self, value: Value, text: str) -> None:
-        self._op.decide(value.place, Subject.KEY, f"gen_opapi: {text}: ops.toml has no such key")
+        self._op.decide(value.place, Subject.KEY, f"gen_opapi: {text}: {_NO_KEY}")
 
 
 def _version(text: str) -> tuple[int, ...]:

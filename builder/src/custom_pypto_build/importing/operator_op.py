@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
 from . import cpp_values, dtypes, kernel_call
-from .model import UNKNOWN, Definition, ImportedOp, Kind, Place, Subject, Tensor, torch_type
+from .model import SCHEMA_TYPES, UNKNOWN, Definition, ImportedOp, Kind, Place, Subject, Tensor
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def from_definition(
-    definition: Definition, constants: Mapping[str, str], declared: tuple[Declaration, Place] | None
+    definition: Definition, declared: tuple[Declaration, Place] | None
 ) -> ImportedOp:
     """Return the op of an operator, and of its kernel's declaration if a header has one."""
     op = ImportedOp(
@@ -34,7 +33,7 @@ def from_definition(
         if each.kind is not Kind.REQUIRED:
             text = f"output {each.name} is {each.kind.value}: a schema has no such result"
             op.decide(each.place, Subject.SCHEMA, text)
-    op.schema = _schema(op, definition, constants)
+    op.schema = _schema(op, definition)
     _shapes(op, definition)
     dtypes.describe(op, definition)
     names = [each.name for each in definition.inputs]
@@ -93,7 +92,7 @@ def _declared_type(op: ImportedOp, place: Place, parameter: Parameter, type_: st
     return "Tensor?" if parameter.name.endswith("Optional") and type_ == "Tensor" else type_
 
 
-def _schema(op: ImportedOp, definition: Definition, constants: Mapping[str, str]) -> str:
+def _schema(op: ImportedOp, definition: Definition) -> str:
     references = definition.references
     arguments = []
     for index, each in enumerate(definition.inputs):
@@ -111,13 +110,13 @@ def _schema(op: ImportedOp, definition: Definition, constants: Mapping[str, str]
     if definition.attributes:
         arguments.append("*")
     for attribute in definition.attributes:
-        known = torch_type(attribute.type)
+        known = SCHEMA_TYPES.get(attribute.type)
         if known is None:
             text = f"attribute {attribute.name} is of type {attribute.type or 'unknown'}"
             op.decide(attribute.place, Subject.SCHEMA, text)
         default = ""
         if attribute.default is not None:
-            read = cpp_values.read_default(attribute.default, constants)
+            read = cpp_values.read_default(attribute.default, definition.constants)
             if read is None:
                 what = "is not REQUIRED, and has no default"
                 if attribute.default:
@@ -164,7 +163,7 @@ def _launch(
     op: ImportedOp, definition: Definition, declared: tuple[Declaration, Place] | None
 ) -> None:
     kernel = kernel_call.kernel_name(definition.name)
-    order = kernel_call.generated_order(definition)
+    order = list(kernel_call.argument_types(definition))
     if declared is None:
         op.decide(
             definition.place,

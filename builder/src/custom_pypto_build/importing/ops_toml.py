@@ -1,4 +1,4 @@
-"""Writes ops.toml, and the C++ that registers its kernels.
+"""Writes what was imported: ops.toml, the C++ that registers its kernels, and the decisions.
 
 An op that a person must complete is written too, as comments, so that the file is always valid.
 """
@@ -7,18 +7,47 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
 
 from custom_pypto_contract import ops_file
 
 from custom_pypto_build.ops_header import find_refusal
 from custom_pypto_build.ops_header.cpp_names import struct_name
+from custom_pypto_build.scaffold import project
+from custom_pypto_build.scaffold.new_plugin import ScaffoldError, check_name
 
 from .model import Decision, ImportedOp, ImportingError, Subject
 
+REGISTRATION = "npu.cpp"
+PROJECT = "pyproject.toml"
+DECISIONS = "decisions.txt"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _PARTS = re.compile(rf"(?:[^.]*\.){{0,{ops_file.MOST_DOTS}}}[^.]*")
+
+
+@dataclass
+class Imported:
+    """What the files say."""
+
+    ops: list[ImportedOp] = field(default_factory=list)
+    """Checked."""
+    skipped: list[str] = field(default_factory=list)
+    """Why a file was not read as what it was said to be, a text for each such file."""
+
+    @cached_property
+    def decisions(self) -> list[str]:
+        """The lines of decisions.txt: the skipped files, and each decision by file and line."""
+        found = [
+            (each.place.file, each.place.line, decision_line(op, each))
+            for op in self.ops
+            for each in op.decisions
+        ]
+        found.sort(key=lambda each: each[:2])
+        skipped = [one_line(f"skipped: {reason}") for reason in self.skipped]
+        return [*skipped, *(line for *_, line in dict.fromkeys(found))]
 
 
 def check(op: ImportedOp) -> ImportedOp:
@@ -35,6 +64,44 @@ def check(op: ImportedOp) -> ImportedOp:
     if reason is not None:
         op.decide(op.place, Subject.SCHEMA, reason)
     return op
+
+
+def write(imported: Imported, sources: Iterable[str], folder: Path) -> list[Path]:
+    """Write the files into `folder`, which is made if it is missing; return their paths.
+
+    Raises:
+        ImportingError: one of them exists, or cannot be written.
+    """
+    ops = imported.ops
+    texts = {ops_file.FILE_NAME: text(ops, sources)}
+    if any(op.is_complete for op in ops):
+        texts[REGISTRATION] = registration(ops)
+        texts[PROJECT] = _project(ops, folder)
+    if imported.decisions:
+        texts[DECISIONS] = "\n".join([*imported.decisions, ""])
+    paths = [folder / name for name in texts]
+    try:
+        for path in paths:
+            if path.exists():
+                raise ImportingError(f"{path} exists; name another folder by --output, or move it")
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, written in zip(paths, texts.values(), strict=True):
+            path.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise ImportingError(f"cannot write to {folder}: {error.strerror or error}") from None
+    return paths
+
+
+def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
+    name = folder.resolve().name
+    try:
+        check_name(name)
+    except ScaffoldError as error:
+        raise ImportingError(f"--output: {error}") from None
+    names = ", ".join(op.name for op in ops if op.is_complete)
+    description = f"custom_pypto ops for NPUs: {names}"
+    table = f'sources = ["{REGISTRATION}"]'
+    return project.pyproject(name.replace("_", "-"), description, table)
 
 
 def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -19,6 +18,7 @@ from custom_pypto_build.ops_header.cpp_names import struct_name
 from . import kernel_call, op_def, op_plugin, operator_op, ops_toml, reg_op
 from .infer_shape import ShapeFunctions
 from .model import Definition, ImportedOp, ImportingError, Place, Subject
+from .ops_toml import Imported
 from .source import Source
 
 Read = TypeVar("Read")
@@ -45,28 +45,6 @@ class Sources:
         return {path: path.name if count[path.name] == 1 else str(path) for path in files}
 
 
-@dataclass
-class Imported:
-    """What the files say."""
-
-    ops: list[ImportedOp] = field(default_factory=list)
-    """Checked."""
-    skipped: list[str] = field(default_factory=list)
-    """Why a file was not read as what it was said to be, a text for each such file."""
-
-    @cached_property
-    def decisions(self) -> list[str]:
-        """The lines of decisions.txt: the skipped files, and each decision by file and line."""
-        found = [
-            (each.place.file, each.place.line, ops_toml.decision_line(op, each))
-            for op in self.ops
-            for each in op.decisions
-        ]
-        found.sort(key=lambda each: each[:2])
-        skipped = [ops_toml.one_line(f"skipped: {reason}") for reason in self.skipped]
-        return [*skipped, *(line for *_, line in dict.fromkeys(found))]
-
-
 def read(sources: Sources) -> Imported:
     """Return the ops that the files describe.
 
@@ -90,10 +68,10 @@ def read(sources: Sources) -> Imported:
     for op in ops:
         _check_against_header(op, declared)
     used = {op.launch.partition("(")[0] for op in ops}
-    for definition, constants in _definitions(definitions.values()):
+    for definition in _definitions(definitions.values()):
         kernel = kernel_call.kernel_name(definition.name)
         used.add(kernel)
-        ops.append(operator_op.from_definition(definition, constants, declared.get(kernel)))
+        ops.append(operator_op.from_definition(definition, declared.get(kernel)))
     for kernel, (declaration, place) in declared.items():
         if kernel not in used:
             is_generated = place.file in generated
@@ -159,7 +137,6 @@ class _Operators:
 
     def __init__(self, path: Path, name: str) -> None:
         source = Source(_text(path), name)
-        self.constants = source.constants
         self.shapes = ShapeFunctions(source)
         self.classes = list(op_def.read(source, self.shapes))
         self.prototypes = list(reg_op.read(source))
@@ -170,25 +147,24 @@ class _Operators:
             )
 
 
-def _definitions(files: Collection[_Operators]) -> list[tuple[Definition, dict[str, str]]]:
-    """Return each operator with the constants of its file: of its class, else of its prototype.
+def _definitions(files: Collection[_Operators]) -> list[Definition]:
+    """Return each operator: of its class, else of its prototype.
 
     Classes say which dtypes belong together, prototypes do not.
     """
-    of_classes: dict[str, tuple[Definition, dict[str, str]]] = {}
-    of_prototypes: dict[str, tuple[Definition, dict[str, str]]] = {}
+    of_classes: dict[str, Definition] = {}
+    of_prototypes: dict[str, Definition] = {}
     for file in files:
         for of, found in ((of_classes, file.classes), (of_prototypes, file.prototypes)):
             for each in found:
-                first, _ = of.setdefault(each.name, (each, file.constants))
+                first = of.setdefault(each.name, each)
                 if first is not each:
                     text = f"{each.name} stands at {each.place} too; give one of the two"
                     first.decide(first.place, Subject.SCHEMA, text)
-    for name, (prototype, _) in of_prototypes.items():
-        if name in of_classes:
-            _compare(of_classes[name][0], prototype)
+    for name in of_prototypes.keys() & of_classes.keys():
+        _compare(of_classes[name], of_prototypes[name])
     definitions = list({**of_prototypes, **of_classes}.values())
-    for definition, _ in definitions:
+    for definition in definitions:
         for file in files:
             copied = file.shapes.of_operator(definition.name)
             definition.same_shapes = definition.same_shapes or copied

@@ -28,22 +28,39 @@ def read(source: Source) -> Iterator[Definition]:
     """Return the operators that a source registers."""
     text = source.text
     at = 0
-    for match in _BEGIN.finditer(text):
-        if match.start() < at:
+    for begin in _BEGIN.finditer(text):
+        if begin.start() < at:
             # It stands in an argument of the one before, which is not understood.
             continue
-        definition = Definition(match["name"], source.place(match.start()))
+        place = source.place(begin.start())
+        definition = Definition(begin["name"], place, constants=source.constants)
         named: dict[str, list[str] | None] = {}
         uses: dict[str, list[Tensor]] = {}
-        at = match.end()
+        at = begin.end()
         is_ended = False
-        for call in source.calls(match.end()):
-            at = call.end
-            is_ended = call.name.startswith("OP_END")
+        for call in source.calls(begin.end()):
+            at, place, macro = call.end, source.place(call.start), call.name
+            is_ended = macro.startswith("OP_END")
             if is_ended:
                 break
-            place = source.place(call.start)
-            _macro(definition, call.name, list(cpp_text.split(call.argument)), place, named, uses)
+            match macro, list(cpp_text.split(call.argument)):
+                case _, [name, of] if macro in _TENSORS:
+                    tensor = Tensor(name, place, _TENSORS[macro])
+                    if of[:1] == '"':
+                        uses.setdefault(of.strip('"'), []).append(tensor)
+                    else:
+                        tensor.dtypes = _dtypes(definition, of, place)
+                    (definition.outputs if "OUTPUT" in macro else definition.inputs).append(tensor)
+                case "ATTR", [name, type_, *default]:
+                    attribute = Attribute(name, place, type_, ", ".join(default))
+                    definition.attributes.append(attribute)
+                case "REQUIRED_ATTR", [name, type_]:
+                    definition.attributes.append(Attribute(name, place, type_))
+                case "DATATYPE", [name, of]:
+                    named[name] = _dtypes(definition, of, place)
+                case _, arguments:
+                    text = f".{macro}({', '.join(arguments)}): not understood"
+                    definition.decide(place, Subject.KEY, text)
         if not is_ended:
             problem = "REG_OP has no OP_END_FACTORY_REG, or something between that is no macro"
             definition.decide(definition.place, Subject.SCHEMA, problem)
@@ -55,36 +72,6 @@ def read(source: Source) -> Iterator[Definition]:
             for tensor in tensors:
                 tensor.dtypes, tensor.is_column = named.get(name), len(tensors) > 1
         yield definition
-
-
-def _macro(
-    definition: Definition,
-    macro: str,
-    arguments: list[str],
-    place: Place,
-    named: dict[str, list[str] | None],
-    uses: dict[str, list[Tensor]],
-) -> None:
-    match macro, arguments:
-        case (
-            ("INPUT" | "OPTIONAL_INPUT" | "DYNAMIC_INPUT" | "OUTPUT" | "DYNAMIC_OUTPUT"),
-            [name, of],
-        ):
-            tensor = Tensor(name, place, _TENSORS[macro])
-            if of[:1] == '"':
-                uses.setdefault(of.strip('"'), []).append(tensor)
-            else:
-                tensor.dtypes = _dtypes(definition, of, place)
-            (definition.outputs if "OUTPUT" in macro else definition.inputs).append(tensor)
-        case "ATTR", [name, type_, *default]:
-            definition.attributes.append(Attribute(name, place, type_, ", ".join(default)))
-        case "REQUIRED_ATTR", [name, type_]:
-            definition.attributes.append(Attribute(name, place, type_))
-        case "DATATYPE", [name, of]:
-            named[name] = _dtypes(definition, of, place)
-        case _:
-            text = f".{macro}({', '.join(arguments)}): not understood"
-            definition.decide(place, Subject.KEY, text)
 
 
 def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:

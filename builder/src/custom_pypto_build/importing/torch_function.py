@@ -10,10 +10,10 @@ from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.op_name import NAME, parts_of_schema
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
-_ARGUMENT = re.compile(rf"(?P<type>\S+) +(?P<name>{NAME})")
+_ARGUMENT = re.compile(rf"(?P<type>\S+) +(?P<name>{NAME})\s*(?:=.*)?")
 _ALIAS = re.compile(r"\(\w+!?(?:\|\w+!?)*(?: *-> *[\w*|!]+)?\)")
-# What PyTorch's own parser of schemas makes of these defaults.
-_NAMED_DEFAULTS = {"Mean": "1"}
+# What PyTorch's own parser of schemas makes of this default.
+_MEAN = re.compile(r"= *Mean *(?=[,)])")
 
 
 @dataclass(frozen=True)
@@ -68,34 +68,29 @@ def parse(text: str) -> TorchFunction:
     Raises:
         ContractError: it has not the form of a schema.
     """
-    name, taken, returned = parts_of_schema(" ".join(text.split()))
-    arguments: list[Argument] = []
-    written: list[str] = []
-    is_keyword_only = False
-    for part in cpp_text.split(taken):
-        declared, equals, default = part.partition("=")
-        match = _ARGUMENT.fullmatch(declared.strip())
-        if match is None:
-            is_keyword_only |= part == "*"
-        else:
-            type_ = _ALIAS.sub("", match["type"])
+    name, taken, returned = parts_of_schema(_MEAN.sub("=1", " ".join(text.split())))
+    parts = list(cpp_text.split(taken))
+    first_keyword = parts.index("*") if "*" in parts else len(parts)
+    arguments = []
+    for index, match in enumerate(map(_ARGUMENT.fullmatch, parts)):
+        if match is not None:
             is_written = "!" in match["type"]
-            out = is_written and is_keyword_only
-            arguments.append(Argument(type_, match["name"], is_written, out))
-        default = _NAMED_DEFAULTS.get(default.strip(), default)
-        written.append(f"{declared}{equals}{default}")
+            is_out = is_written and index > first_keyword
+            type_ = _ALIAS.sub("", match["type"])
+            arguments.append(Argument(type_, match["name"], is_written, is_out))
     if len(arguments) > MOST_ARGUMENTS:
         raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
-    made = [each for each in _returns(returned) if _ALIAS.search(each) is None]
-    returns = tuple(each.partition(" ")[0] for each in made)
+    returned = returned.strip()
+    is_list = returned.startswith("(") and returned.endswith(")")
+    made = [
+        each
+        for each in cpp_text.split(returned[1:-1] if is_list else returned)
+        if _ALIAS.search(each) is None
+    ]
     result = made[0] if len(made) == 1 and " " not in made[0] else f"({', '.join(made)})"
-    schema = f"{name}({', '.join(written)}) -> {result}"
     return TorchFunction(
-        name, tuple(sorted(arguments, key=lambda each: each.is_out)), returns, schema
+        name,
+        tuple(sorted(arguments, key=lambda each: each.is_out)),
+        tuple(each.partition(" ")[0] for each in made),
+        f"{name}({', '.join(parts)}) -> {result}",
     )
-
-
-def _returns(text: str) -> list[str]:
-    text = text.strip()
-    is_list = text.startswith("(") and text.endswith(")")
-    return list(cpp_text.split(text[1:-1] if is_list else text))

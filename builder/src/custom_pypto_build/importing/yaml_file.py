@@ -36,11 +36,13 @@ class Value:
         return [Value(each, self.file) for each in self.node.value]
 
     @property
-    def pairs(self) -> list[tuple[Value, Value]] | None:
-        """The keys and values of a mapping; None for anything else."""
+    def table(self) -> dict[str, Value] | None:
+        """The values of a mapping by key; None for anything else, and where two keys are equal."""
         if self.node.id != "mapping":
             return None
-        return [(Value(key, self.file), Value(value, self.file)) for key, value in self.node.value]
+        pairs = [(Value(key, self.file), Value(each, self.file)) for key, each in self.node.value]
+        found = {one_line(key): each for key, each in pairs}
+        return found if len(found) == len(pairs) else None
 
 
 def read(text: str, file: str) -> Value | None:
@@ -78,29 +80,24 @@ def one_line(value: Value, most: int = 200) -> str:
     Anchors can make a small file a huge value, so no more of it is visited than is shown.
     """
     shown = ""
-    for part in _parts(value):
+    for part in _parts(value.node):
         shown += part
         if len(shown) > most:
             return f"{shown[: most - 3]}..."
     return shown
 
 
-def _parts(value: Value, level: int = 0) -> Iterator[str]:
+def _parts(node: Any, level: int = 0) -> Iterator[str]:
     if level > 8:
         yield ".."
-    elif value.pairs is not None:
-        yield "{"
-        for index, (key, each) in enumerate(value.pairs):
-            yield ", " if index else ""
-            yield from _parts(key, level + 1)
-            yield ": "
-            yield from _parts(each, level + 1)
-        yield "}"
-    elif value.items is not None:
-        yield "["
-        for index, each in enumerate(value.items):
-            yield ", " if index else ""
-            yield from _parts(each, level + 1)
-        yield "]"
+    elif node.id == "scalar":
+        yield node.value or "''"
     else:
-        yield value.text or "''"
+        is_table = node.id == "mapping"
+        yield "{" if is_table else "["
+        for index, each in enumerate(node.value):
+            yield ", " if index else ""
+            for number, inner in enumerate(each if is_table else [each]):
+                yield ": " if number else ""
+                yield from _parts(inner, level + 1)
+        yield "}" if is_table else "]"

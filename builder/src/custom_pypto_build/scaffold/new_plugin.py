@@ -163,16 +163,11 @@ def _check_schema(made: NewPlugin) -> None:
             "--schema: none of the arguments is a Tensor that is always given, and the results have"
             " the shape, dtype and device of one; docs/contract.md says how to write such an op"
         )
-    for each in made.schema.returns:
-        if each.type != "Tensor":
-            raise ScaffoldError(
-                f"--schema: it returns {each.type}, and outputs that ops.toml describes are of type"
-                " Tensor; docs/contract.md says how to write an op without `outputs`"
-            )
-    if not made.schema.returns or any(each.is_mutable for each in made.schema.arguments):
+    returned = {each.type for each in made.schema.returns}
+    if returned != {"Tensor"} or any(each.is_mutable for each in made.schema.arguments):
         raise ScaffoldError(
-            "--schema: the op returns no tensor, or writes an argument; docs/contract.md says how"
-            " to write such an op"
+            "--schema: the op returns no Tensor, or something else, or writes an argument;"
+            " docs/contract.md says how to write such an op"
         )
     for argument in made.schema.arguments:
         if argument.name in _HIDDEN:

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from custom_pypto_contract.errors import how_to_install
-
 from custom_pypto_build.ops_header import find_refusal
 
 from . import kernels
@@ -22,7 +20,7 @@ build-backend = "custom_pypto_build"
 name = "{distribution}"
 version = "0.1.0"
 description = "{description}"
-{readme}requires-python = ">=3.10"
+requires-python = ">=3.10"
 dependencies = ["custom-pypto-core>=0.1"]
 
 [project.entry-points."custom_pypto.plugins"]
@@ -30,26 +28,6 @@ dependencies = ["custom-pypto-core>=0.1"]
 
 [tool.custom-pypto]
 {table}
-"""
-
-_README = """\
-# {distribution}
-
-`torch.ops.custom_pypto.{op}`: {summary}. `help()` of it shows its contract.
-
-| file | says |
-|---|---|
-| `ops.toml` | what the op takes, checks and returns |
-| `{source}` | its kernel |
-| `tests/test_conformance.py` | what holds for any op |
-
-```sh
-pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
-python -m pytest tests                  # by custom-pypto-testing
-pip wheel --no-build-isolation --no-deps -w dist .
-```
-
-custom-pypto-testing is installed {testing}.
 """
 
 _TEST = '''\
@@ -77,12 +55,11 @@ __pycache__/
 """
 
 
-def pyproject(distribution: str, description: str, table: str, *, has_readme: bool) -> str:
+def pyproject(distribution: str, description: str, table: str) -> str:
     """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``."""
     return _PYPROJECT.format(
         distribution=distribution,
         description=description,
-        readme='readme = "README.md"\n' if has_readme else "",
         name=plugin_of(distribution),
         package=package_of(distribution),
         table=table,
@@ -94,21 +71,11 @@ def texts(made: NewPlugin) -> dict[str, str]:
     op = made.schema.name
     compiled = 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]'
     table = "# Nothing to compile." if made.is_python else compiled
-    readme = _README.format(
-        distribution=made.distribution,
-        op=op,
-        summary=_summary(made),
-        testing=how_to_install("custom-pypto-testing"),
-        source=made.source,
-    )
     return {
         ".gitignore": _IGNORED,
-        "README.md": readme,
         made.source: kernels.python_text(made) if made.is_python else kernels.cpp_text(made),
         "ops.toml": "\n".join([*_contract(made), ""]),
-        "pyproject.toml": pyproject(
-            made.distribution, f"custom_pypto op {op}", table, has_readme=True
-        ),
+        "pyproject.toml": pyproject(made.distribution, f"custom_pypto op {op}", table),
         "tests/test_conformance.py": _TEST.format(title=made.kernel, name=made.name),
     }
 

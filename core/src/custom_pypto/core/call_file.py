@@ -7,7 +7,7 @@ import os
 import threading
 from contextlib import suppress
 
-from custom_pypto.core.errors import PluginWarning, logger, warn
+from custom_pypto.core.errors import warn_or_log
 
 # Nobody else may read the file. A pipe that nobody reads is an error.
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | os.O_NONBLOCK
@@ -62,12 +62,9 @@ class CallFile:
                 _write(file, json.dumps({"ended": reason, "process": os.getpid()}))
             if file > 2:
                 os.close(file)
-        text = f"{self._variable}={self._path or 1}: {reason}; no further calls are written there"
-        try:
-            warn(text)
-        except PluginWarning:
-            # Warnings are errors, and no call may fail for this.
-            logger.error("%s", text)
+        # No call may fail for this.
+        name = f"{self._variable}={self._path or 1}"
+        warn_or_log(f"{name}: {reason}; no further calls are written there")
 
 
 def _write(file: int, line: str) -> None:

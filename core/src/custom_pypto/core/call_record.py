@@ -1,4 +1,7 @@
-"""Keeps the arguments of calls of ops, so that they can be made again; see `recorded_call`."""
+"""Keeps the arguments of calls of ops, so that they can be made again.
+
+They are JSON, and files of tensors beside it.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,17 @@ from typing import Any
 import torch
 from custom_pypto_discovery import environment
 
+from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.call_file import CallFile
-from custom_pypto.core.recorded_call import CALLS, FORMAT, copy_values, encode
+
+FORMAT = 1
+"""The number of the form in which calls are kept; another one is not read."""
+
+CALLS = "calls.jsonl"
+"""The file of the calls in a folder that has tensors, too."""
+
+MOST_INTEGERS = 4096
+"""Integers of a tensor that are kept even if tensors are not: they choose what an op reads."""
 
 MOST_CALLS = 10_000
 """Different calls that a process keeps."""
@@ -82,3 +94,94 @@ class CallRecord:
             call["tensors"] = Path(name).name
         # After its tensors, which are complete then.
         self._file.add(json.dumps(call))
+
+
+class NotRecordableError(ValueError):
+    """An argument has no form in which it can be kept."""
+
+
+def encode(value: Any, tensors: list[torch.Tensor] | None) -> Any:
+    """Return an argument as JSON. A list `tensors` gets the tensors in it.
+
+    Raises:
+        NotRecordableError: it is a tensor without values of its own, or of an unknown type.
+    """
+    if isinstance(value, list | tuple):
+        return [encode(each, tensors) for each in value]
+    if isinstance(value, torch.Tensor):
+        return {"tensor": _encode_tensor(value, tensors)}
+    if isinstance(value, torch.dtype | torch.device):
+        return {type(value).__name__: str(value).removeprefix("torch.")}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise NotRecordableError(type(value).__name__)
+
+
+def copy_values(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy on the CPU; torch would save the whole storage of a view."""
+    plain = tensor.cpu().resolve_conj().resolve_neg()
+    return plain.clone(memory_format=torch.contiguous_format)
+
+
+def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.Generator) -> Any:
+    """Return the argument that `encode` made `value` of, on the CPU.
+
+    Values that were not kept are random by `generator`, those of integers 0.
+    """
+    if isinstance(value, list):
+        return [decode(each, tensors, generator) for each in value]
+    if not isinstance(value, dict):
+        return value
+    [(kind, given)] = value.items()
+    if kind == "dtype":
+        return getattr(torch, given)
+    if kind == "device":
+        return torch.device(given)
+    dtype, shape = getattr(torch, given["dtype"]), given["shape"]
+    if tensors is not None:
+        values = tensors[given["saved"]]
+    elif "integers" in given:
+        values = torch.tensor(given["integers"], dtype=dtype, device="cpu").reshape(shape)
+    elif _is_drawn(dtype):
+        values = torch.randn(shape, generator=generator, device="cpu").to(dtype)
+    else:
+        values = torch.zeros(shape, dtype=dtype, device="cpu")
+    return _with_strides(values, given["strides"])
+
+
+def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> dict[str, Any]:
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
+        raise NotRecordableError("a tensor without values of its own")
+    try:
+        expect_memory("the record", "", tensor)
+    except RuntimeError as error:
+        raise NotRecordableError(str(error)) from None
+    encoded: dict[str, Any] = {
+        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "shape": [*tensor.shape],
+        "strides": [*tensor.stride()],
+        "device": str(tensor.device),
+    }
+    if tensors is not None:
+        encoded["saved"] = len(tensors)
+        tensors.append(tensor.detach())
+    elif not _is_drawn(tensor.dtype) and tensor.numel() <= MOST_INTEGERS:
+        encoded["integers"] = tensor.detach().flatten().tolist()
+    return encoded
+
+
+def _is_drawn(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
+
+
+def _with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """Return a tensor with these values and strides; contiguous if elements overlapped."""
+    # Of a dimension that expand() made, one element is in memory.
+    dims = zip(values.shape, strides, strict=True)
+    shape = [min(size, 1) if stride == 0 else size for size, stride in dims]
+    made = torch.empty_strided(shape, strides, dtype=values.dtype, device="cpu")
+    try:
+        made.copy_(values[tuple(map(slice, shape))])
+    except RuntimeError:
+        return values.contiguous()
+    return made.expand(values.shape)

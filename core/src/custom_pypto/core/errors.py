@@ -65,6 +65,14 @@ def warn(text: str, category: type[PluginWarning] = PluginWarning) -> None:
     warnings.warn(text, category, stacklevel=_distance() + 1)
 
 
+def warn_or_log(text: str) -> None:
+    """Do the same where nothing may be raised: if warnings are errors, log the text."""
+    try:
+        warn(text)
+    except PluginWarning:
+        logger.error("%s", escape_lines(text))
+
+
 def describe_failure(error: BaseException) -> str:
     """Return the reason to show for `error`, which ended a step of loading a plugin."""
     return str(error) if isinstance(error, LoadError) else shorten(describe_error(error))

@@ -14,10 +14,8 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from custom_pypto_discovery.printable import escape_lines
-
 from custom_pypto.core.after_import import AfterImport
-from custom_pypto.core.errors import PluginWarning, describe_failure, logger, warn
+from custom_pypto.core.errors import describe_failure, logger, warn_or_log
 from custom_pypto.core.namespace import find_overload
 
 _PACKAGES = ("torchair", "torch_npu.dynamo.torchair")
@@ -65,20 +63,12 @@ def _register_one(torchair: ModuleType, plugin: str, converters: Converters) -> 
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        _warn(plugin, error)
-
-
-def _warn(plugin: str, error: BaseException) -> None:
-    text = escape_lines(
-        f"the torchair converters of the plugin {plugin!r} were not registered, so its ops cannot"
-        f" be compiled in torchair's graph engine: {describe_failure(error)}"
-    )
-    logger.debug("%s", text, exc_info=error)
-    try:
-        warn(text)
-    except PluginWarning:
-        # Warnings are errors. This runs inside `import torchair`, which must not fail.
-        logger.error("%s", text)
+        logger.debug("%s: converters failed", plugin, exc_info=error)
+        # This runs inside `import torchair`, which must not fail.
+        warn_or_log(
+            f"the torchair converters of the plugin {plugin!r} were not registered, so its ops"
+            f" cannot be compiled in torchair's graph engine: {describe_failure(error)}"
+        )
 
 
 def _torchair() -> ModuleType | None:

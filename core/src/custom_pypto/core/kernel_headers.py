@@ -89,34 +89,27 @@ def _explain(launch: Launch, differences: list[str], header: str, plugin: Path) 
     )
 
 
-@dataclass(frozen=True, slots=True)
-class NpuLaunches:
-    """What a plugin's library passes to kernels that it launches by name."""
-
-    launches: tuple[Launch, ...]
-    packages: tuple[Path, ...]
-    """The libraries of opp packages, in the order of the search, also of those not there."""
-
-
 def find_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     """Return what the library would launch on an NPU, compared; see `query_npu_kernels`.
 
     Raises:
         PluginError: the library cannot report them.
     """
-    known = query_npu_launches(library)
+    launches, packages = query_npu_launches(library)
     found = kernel_queries.query_npu_kernels(library)
-    return tuple(_compared(record, known, library) for record in found)
+    return tuple(_compared(record, launches, packages, library) for record in found)
 
 
-def query_npu_launches(library: Path) -> NpuLaunches:
+def query_npu_launches(library: Path) -> tuple[list[Launch], list[Path]]:
     """Return what the library passes to kernels, and where it would look for them; opens none.
+
+    Those places are the libraries of opp packages, in the order of the search, there or not.
 
     Raises:
         PluginError: the library cannot report it.
     """
     launches: list[dict[str, str]] = []
-    packages = []
+    packages: list[Path] = []
     for field, value in kernel_queries.query(library, _NPU_LAUNCHES):
         if field == "package":
             packages.append(Path(value))
@@ -125,15 +118,17 @@ def query_npu_launches(library: Path) -> NpuLaunches:
             launches[-1]["symbol"] = value
         else:
             launches[-1][field] = value
-    return NpuLaunches(tuple(make_launch(**each) for each in launches), tuple(packages))
+    return [make_launch(**each) for each in launches], packages
 
 
-def _compared(record: NpuKernelRecord, known: NpuLaunches, plugin: Path) -> NpuKernelRecord:
+def _compared(
+    record: NpuKernelRecord, launches: list[Launch], packages: list[Path], plugin: Path
+) -> NpuKernelRecord:
     """Add to a record what the header of its kernel says, and which libraries it shadows."""
     if record.library is None or not record.symbol.startswith("aclnn"):
         return record
-    launches = [each for each in known.launches if each.symbol == record.symbol]
-    compared = [compare(each, plugin, record.library) for each in launches]
+    own = (each for each in launches if each.symbol == record.symbol)
+    compared = [compare(each, plugin, record.library) for each in own]
     unchecked = (
         f"its launch has no name in the C++ source; CUSTOM_PYPTO_LAUNCH(kernel, {record.symbol},"
         " ...) has one. It is compared before it first runs"
@@ -144,13 +139,13 @@ def _compared(record: NpuKernelRecord, known: NpuLaunches, plugin: Path) -> NpuK
         unchecked=compared[0].unchecked if compared else unchecked,
         shadowed=tuple(
             package
-            for package in _behind(record.library, known.packages)
+            for package in _behind(record.library, packages)
             if _exports(package, record.symbol)
         ),
     )
 
 
-def _behind(first: Path, packages: tuple[Path, ...]) -> Iterator[Path]:
+def _behind(first: Path, packages: list[Path]) -> Iterator[Path]:
     """Yield the other libraries that exist and are searched after `first`."""
     there = [each for each in packages if each.is_file()]
     same = [each.samefile(first) for each in there]

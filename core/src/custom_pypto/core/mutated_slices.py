@@ -24,9 +24,7 @@ _PASSES = "torch._inductor.fx_passes.post_grad"  # It imports the lowerings.
 _lacks_lowering = False
 
 
-def call_on_copies(
-    map_mutated: Callable[..., tuple[Any, Any]],
-) -> Callable[..., Any]:
+def call_on_copies(map_mutated: Callable[..., tuple[Any, Any]]) -> Callable[..., Any]:
     """Return a rule for torch's functional mode: an op writes a copy where a slice is misplaced.
 
     The copy then goes into the slice by `copy_`, whose place torch keeps. `map_mutated` returns the

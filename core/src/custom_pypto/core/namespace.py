@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from custom_pypto_contract.fork_locks import FIRST_USE
 
 from custom_pypto.core.records import NAMESPACE
-
-
-class Ops(Protocol):
-    """What knows the ops: the loader, which imports this module."""
-
-    def op_names(self) -> list[str]:
-        """Return the names of the ops of the loaded plugins, without overload."""
-
-    def describe(self, op: str) -> str | None:
-        """Return what `help` shows for `op`; None while its plugin loads."""
-
-    def explain(self, op: str) -> str:
-        """Return why there is no `op`, and what to do."""
-
-    def refuses(self, op: str) -> bool:
-        """Return whether what is registered for `op` must not be called."""
-
-    def complete(self) -> None:
-        """Do what could not be done while plugins loaded."""
 
 
 class _Namespace(torch._ops._OpNamespace):
@@ -36,7 +17,8 @@ class _Namespace(torch._ops._OpNamespace):
     # torch derives each op's own __module__ from this one, and pickles compiled graphs by it.
     __module__ = torch._ops._OpNamespace.__module__
 
-    _custom_pypto: Ops
+    _custom_pypto: Any
+    """The loader, which imports this module."""
     _early: dict[str, Any]
     """Ops that nobody described yet. They must stay the same objects."""
 
@@ -87,12 +69,12 @@ def find_packet(op: str) -> torch._ops.OpOverloadPacket[..., Any]:
     return packet
 
 
-def install(ops: Ops) -> None:
-    """Make `torch.ops.custom_pypto` ask `ops` about what it does not have."""
+def install(loader: Any) -> None:
+    """Make `torch.ops.custom_pypto` ask `loader` about what it does not have."""
     namespace = getattr(torch.ops, NAMESPACE)
     # The object stays the same: others may hold it already.
     namespace._early = {}
-    namespace._custom_pypto = ops
+    namespace._custom_pypto = loader
     namespace.__class__ = _Namespace
 
 

@@ -9,10 +9,9 @@ from typing import Any, NoReturn
 
 import torch
 
+from custom_pypto.core.argument_memory import Argument, check_writes, count_writes, expect_memory
 from custom_pypto.core.errors import LoadError
-from custom_pypto.core.mutated_arguments import MutatedArguments
 from custom_pypto.core.records import NAMESPACE
-from custom_pypto.core.tensor_memory import expect_memory
 
 
 class OpArguments:
@@ -22,22 +21,20 @@ class OpArguments:
         self._op = op
         name, _, overload = op.partition(".")
         self._schema = torch._C._get_schema(f"{NAMESPACE}::{name}", overload)
-        arguments = list(enumerate(self._schema.arguments))
-        self._required = [
-            (position, each.name)
-            for position, each in arguments
-            if each.type.kind() == "TensorType"
-        ]
-        self._holding_tensors = [
-            (position, each.name, each.alias_info is not None and each.alias_info.is_write)
-            for position, each in arguments
+        arguments = self._schema.arguments
+        self._names = [each.name for each in arguments]
+        self._required = [each.name for each in arguments if each.type.kind() == "TensorType"]
+        # Those that hold tensors, and whether they are written.
+        self._written = {
+            each.name: each.alias_info is not None and each.alias_info.is_write
+            for each in arguments
             if "Tensor" in str(each.type)
-        ]
+        }
         # Torch takes no dispatch key from these.
         self._without_key = {
-            each.name for _, each in arguments if str(each.type) == "Optional[List[Tensor]]"
+            each.name for each in arguments if str(each.type) == "Optional[List[Tensor]]"
         }
-        self.has_mutated = any(is_mutated for *_, is_mutated in self._holding_tensors)
+        self.has_mutated = any(self._written.values())
 
     def guard(
         self, function: Callable[..., Any], *, uses_memory: bool = True, is_fake: bool = False
@@ -54,9 +51,9 @@ class OpArguments:
 
         @wraps(function)
         def checked(*args: Any, **kwargs: Any) -> Any:
-            self._expect_tensors(args, kwargs)
+            given = self._bind(args, kwargs)
             if uses_memory:
-                self._check_memory(args, kwargs, is_fake=is_fake)
+                self._check_memory(given, is_fake=is_fake)
             results = function(*args, **kwargs)
             if are_tensors and (fault := describe_wrong(results, are_tensors)):
                 raise RuntimeError(f"{self._op}: its {what} {fault}")
@@ -71,9 +68,8 @@ class OpArguments:
         """
 
         def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-            self._expect_tensors(args, kwargs)
             devices = []
-            for name, _, tensor in self._tensors(args, kwargs):
+            for name, _, tensor in self._tensors(self._bind(args, kwargs)):
                 expect_memory(self._op, name, tensor)
                 if name.partition("[")[0] not in self._without_key:
                     devices.append(tensor.device.type)
@@ -95,7 +91,7 @@ class OpArguments:
         """
 
         def call(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
-            for name, is_mutated, tensor in self._tensors(args, kwargs):
+            for name, is_mutated, tensor in self._tensors(self._bind(args, kwargs)):
                 if is_mutated and (tensor.is_neg() or tensor.is_conj()):
                     bit, remedy = (
                         ("negative", "resolve_neg()")
@@ -116,24 +112,25 @@ class OpArguments:
         self, change: Callable[[torch.Tensor], torch.Tensor], args: Sequence[Any], kwargs: Any
     ) -> tuple[list[Any], dict[str, Any]]:
         """Return the arguments of a call with `change` applied to each tensor that it writes."""
-        changed, named = list(args), dict(kwargs)
-        for position, name, is_mutated in self._holding_tensors:
-            place: Any = (changed, position) if position < len(args) else (named, name)
-            if is_mutated and (position < len(args) or name in named):
-                place[0][place[1]] = _map(change, place[0][place[1]])
-        return changed, named
 
-    def _expect_tensors(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        for position, name in self._required:
-            if _value(position, name, args, kwargs) is None:
+        def map_one(name: str, value: Any) -> Any:
+            return _map(change, value) if self._written.get(name) else value
+
+        changed = list(map(map_one, self._names, args))
+        return changed, {name: map_one(name, value) for name, value in kwargs.items()}
+
+    def _bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """Return a call's arguments by name; torch leaves out what equals its default."""
+        given = dict(zip(self._names, args, strict=False)) | kwargs
+        for name in self._required:
+            if given.get(name) is None:
                 raise RuntimeError(f"{self._op}: argument '{name}' must be a tensor, got None")
+        return given
 
-    def _tensors(
-        self, args: Sequence[Any], kwargs: dict[str, Any]
-    ) -> Iterator[tuple[str, bool, torch.Tensor]]:
-        """Yield each tensor with the name of its argument, and whether that is written."""
-        for position, name, is_mutated in self._holding_tensors:
-            value = _value(position, name, args, kwargs)
+    def _tensors(self, given: dict[str, Any]) -> Iterator[Argument]:
+        """Yield the tensors of a call."""
+        for name, is_mutated in self._written.items():
+            value = given.get(name)
             if isinstance(value, torch.Tensor):
                 yield name, is_mutated, value
             elif isinstance(value, list | tuple):
@@ -141,21 +138,14 @@ class OpArguments:
                     if isinstance(each, torch.Tensor):
                         yield f"{name}[{index}]", is_mutated, each
 
-    def _check_memory(self, args: Sequence[Any], kwargs: dict[str, Any], *, is_fake: bool) -> None:
-        tensors = list(self._tensors(args, kwargs))
+    def _check_memory(self, given: dict[str, Any], *, is_fake: bool) -> None:
+        tensors = list(self._tensors(given))
         for name, _, tensor in tensors:
             expect_memory(self._op, name, tensor)
-        if not self.has_mutated:
-            return
-        mutated = MutatedArguments(self._op)
-        for name, is_mutated, tensor in tensors:
-            if is_mutated:
-                mutated.add(name, tensor)
-        for name, is_mutated, tensor in tensors:
-            if not is_mutated:
-                mutated.add_read(name, tensor)
-        if not is_fake:
-            mutated.bump()
+        if self.has_mutated:
+            check_writes(self._op, tensors)
+            if not is_fake:
+                count_writes(self._op, tensors)
 
     def expect_taken_by(self, function: Callable[..., Any], what: str) -> None:
         """Check that `function` takes these arguments by their names.
@@ -206,11 +196,6 @@ def describe_wrong(results: object, are_tensors: Sequence[bool]) -> str:
             found = "None" if value is None else f"a {type(value).__name__}"
             return f"returns {found} as result {position}, but the schema says Tensor"
     return ""
-
-
-def _value(position: int, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    # torch leaves out what equals its default.
-    return args[position] if position < len(args) else kwargs.get(name)
 
 
 def _map(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 import warnings
@@ -19,8 +20,7 @@ from custom_pypto_discovery.installed_plugin import LOADING, InstalledPlugin, St
 from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
-from custom_pypto.core.contracts.converter import graph_converter
-from custom_pypto.core.contracts.kernels import fake_kernel
+from custom_pypto.core.contracts.kernels import fake_kernel, graph_converter
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError, describe_error, describe_failure, logger
 from custom_pypto.core.graph import Graph
@@ -208,7 +208,8 @@ class Plugin:
             ) from error
         package = sys.modules[self.installed.package]
         folder = self.installed.folder
-        if folder is None or not _is_in(package, folder):
+        places = map(os.path.realpath, getattr(package, "__path__", ()))
+        if folder is None or os.path.realpath(folder) not in places:
             raise LoadError(
                 f"another module called {self.installed.package!r}, {package!r}, was imported"
                 f" before the plugin's, which is in {folder}; rename or remove that module"
@@ -251,8 +252,7 @@ class Plugin:
             else:
                 continue
             self._refusing.append(op)
-        kernels.add_bit_kernels(self.op_names)
-        kernels.add_rules_for_slices(self.op_names)
+        kernels.add_for_writes(self.op_names)
 
     def _converters(self) -> Mapping[str, Any]:
         generated = {
@@ -281,10 +281,3 @@ def _safely(undo: Callable[..., None], *arguments: object) -> None:
         undo(*arguments)
     except Exception:
         logger.exception("a step of a plugin that is taken back could not be undone")
-
-
-def _is_in(package: ModuleType, folder: Path) -> bool:
-    try:
-        return any(folder.samefile(place) for place in getattr(package, "__path__", ()))
-    except OSError:
-        return False

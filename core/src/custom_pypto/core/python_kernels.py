@@ -75,8 +75,14 @@ class PythonKernels:
         check = checked_kernel(contract, lambda *args, **kwargs: None)
         self.library.impl(op, OpArguments(op).refusal(keys, check), EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
-    def add_bit_kernels(self, ops: Iterable[str]) -> None:
-        """Register kernels for views with the negative or conjugate bit, if an op writes."""
+    def add_for_writes(self, ops: Iterable[str]) -> None:
+        """Register what ops that write need besides kernels.
+
+        Those are kernels for views with the negative or conjugate bit, and what has graphs of
+        torch's compilers write the slices that a call writes.
+        """
+        from torch._subclasses.functional_tensor import FunctionalTensorMode
+
         below = torch._C._dispatch_keyset_full_after(torch._C.DispatchKey.Conjugate)
         for op in ops:
             arguments = OpArguments(op)
@@ -90,19 +96,11 @@ class PythonKernels:
 
             for key in ("Negative", "Conjugate"):
                 self.library.impl(op, arguments.resolved(redispatch), key, with_keyset=True)  # type: ignore[no-untyped-call]
-
-    def add_rules_for_slices(self, ops: Iterable[str]) -> None:
-        """Have graphs of torch's compilers write the slices that a call of each op writes."""
-        from torch._subclasses.functional_tensor import FunctionalTensorMode
-
-        for op in ops:
-            arguments = OpArguments(op)
-            if arguments.has_mutated:
-                rule = call_on_copies(arguments.map_mutated)
-                torch.library.register_torch_dispatch(
-                    f"{NAMESPACE}::{op}", FunctionalTensorMode, rule, lib=self.library
-                )
-                mend_inductor()
+            rule = call_on_copies(arguments.map_mutated)
+            torch.library.register_torch_dispatch(
+                f"{NAMESPACE}::{op}", FunctionalTensorMode, rule, lib=self.library
+            )
+            mend_inductor()
 
     def add_fakes(self, fakes: Mapping[str, Callable[..., Any]]) -> None:
         """Register each op's fake kernel.

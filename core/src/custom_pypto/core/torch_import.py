@@ -17,15 +17,11 @@ def explain_import_error(error: Exception) -> ImportError:
             "custom_pypto.core needs PyTorch, but importing torch failed:"
             f" {type(error).__name__}: {str(error).rstrip('.')}"
         )
-    return ImportError("; ".join([reason, *_advice(str(error))]), name="torch")
-
-
-def _advice(failure: str) -> list[str]:
-    # The command line gives its own advice, and the doctor must not point to itself.
-    if "custom_pypto_cli" in sys.modules:
-        return []
-    advice = ["`custom-pypto doctor` says what else is wrong with this installation"]
-    if "backend extension: torch_npu" in failure:
+    advice = []
+    if "backend extension: torch_npu" in str(error):
         sourced = "where there is CANN, run `source <CANN folder>/set_env.sh` first"
-        advice.insert(0, f"torch_npu needs CANN: {sourced}")
-    return advice
+        advice.append(f"torch_npu needs CANN: {sourced}")
+    # The command line gives its own advice, and the doctor must not point to itself.
+    if "custom_pypto_cli" not in sys.modules:
+        advice.append("`custom-pypto doctor` says what else is wrong with this installation")
+    return ImportError("; ".join([reason, *advice]), name="torch")

@@ -74,7 +74,7 @@ def positive_seconds(text: str) -> float:
 def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit: float) -> Any:
     """Return what `function`, which loads the plugins, returns in a process of its own.
 
-    A plugin that ended that process is left out, and its record says so.
+    Its records of plugins are `plugins`; that of a plugin which ended the process says so.
 
     Raises:
         CommandError: core cannot be imported.
@@ -86,7 +86,7 @@ def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit
             "Run `custom-pypto doctor`, which works all the same, to see why."
         )
     value: Any = outcome.value
-    isolated_load.mark_ended(value["plugins"] if isinstance(value, dict) else value, ended)
+    isolated_load.mark_ended(value["plugins"], ended)
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib import import_module
 from typing import Any
 
@@ -66,7 +67,7 @@ def examine(time_limit: float) -> Report:
 
 def look(module: str, time_limit: float) -> list[dict[str, str]]:
     """Return the checks of a section, in a process of its own."""
-    return [check.as_json() for check in import_module(module).checks(DoctorContext(time_limit))]
+    return [asdict(check) for check in import_module(module).checks(DoctorContext(time_limit))]
 
 
 def _added(wheel: str, module: str, time_limit: float) -> Iterator[Check]:
@@ -74,7 +75,7 @@ def _added(wheel: str, module: str, time_limit: float) -> Iterator[Check]:
     outcome = subprocess_call.call(look, module, time_limit, time_limit=time_limit)
     if outcome.ok:
         found: Any = outcome.value
-        yield from map(Check.from_json, found)
+        yield from (Check(**check) for check in found)
     else:
         yield Check(wheel, "could not be looked at").with_problem(
             f"{module}: {outcome.failure}", f"pip uninstall {wheel}, or reinstall it"

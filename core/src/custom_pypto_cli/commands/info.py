@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from typing import Any
 
 from custom_pypto_discovery import distributions
 
@@ -18,9 +19,6 @@ DESCRIPTION = (
     "run on the CPU and would run on an NPU, arguments, library, distribution."
 )
 EXIT_STATUS = "0 shown, 1 custom_pypto.core cannot be imported, 2 no such op or plugin"
-
-if TYPE_CHECKING:
-    from custom_pypto.core import PluginRecord
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,23 +43,11 @@ def run(options: argparse.Namespace) -> int:
 
 def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return what is called `name`, or a text if nothing is."""
-    plugins = plugin_list.load()
-    found = plugin_list.find(name, plugins)
-    loaded = [op.name for plugin in found if plugin.status == "loaded" for op in plugin.ops]
-    return {
-        "plugins": list(map(_collect, found)),
-        "contracts": {op: plugin_list.describe_contract(op) for op in loaded},
-        "unknown": "" if found else plugin_list.explain_unknown(name, plugins),
-    }
-
-
-def _collect(plugin: PluginRecord) -> dict[str, Any]:
-    return {
-        **plugin_list.as_json(plugin),
-        "summary": _summary(plugin),
-        "cpu_isa": plugin_list.cpu_isa(plugin),
-        "npu_kernels": [plugin_list.as_json(kernel) for kernel in plugin_list.npu_kernels(plugin)],
-    }
+    meant, ops = plugin_list.find_ops(name, plugin_list.load())
+    for plugin in meant["plugins"]:
+        plugin["summary"] = _summary(plugin)
+        plugin["npu_kernels"] = plugin_list.npu_kernels(plugin)
+    return {**meant, "contracts": {op: plugin_list.describe_contract(op) for _, op in ops}}
 
 
 def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[str]:
@@ -95,20 +81,17 @@ def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
     for kernel in kernels:
         if kernel["op"] == op:
-            yield title, plugin_list.describe_kernel(kernel)
-            yield from (("", f"searched {place}") for place in kernel["searched"])
-            remarks = (*plugin_list.describe_faults(kernel), *plugin_list.describe_shadowed(kernel))
-            yield from (("", line) for remark in remarks for line in remark[0].splitlines())
+            check = plugin_list.describe_kernel("", kernel)
+            yield title, check.value
+            yield from (("", line) for line in check.remark.splitlines())
 
 
-def _summary(plugin: PluginRecord) -> str:
-    for found in distributions.installed(plugin.distribution):
-        try:
+def _summary(plugin: dict[str, Any]) -> str:
+    for found in distributions.installed(plugin["distribution"]):
+        # The plugin's reason says what is wrong.
+        with suppress(Exception):
             headers = distributions.read_headers(found)
-        except Exception:
-            # The plugin's reason says what is wrong.
-            continue
-        # Another version may have left its metadata.
-        if headers.get("version") == plugin.version:
-            return headers.get("summary", "")
+            # Another version may have left its metadata.
+            if headers.get("version") == plugin["version"]:
+                return headers.get("summary", "")
     return ""

@@ -27,7 +27,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
-    plugins = load_or_explain(plugin_list.load_plain, time_limit=options.time_limit)
+    loaded = load_or_explain(plugin_list.load_all, time_limit=options.time_limit)
+    plugins = loaded["plugins"]
     if options.json:
         show_json({"plugins": plugins})
     elif plugins:

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
 def _lines(
     locked: Iterable[lock_file.LockedPlugin], others: Iterable[InstalledPlugin]
 ) -> list[str]:
-    rows = [(each.name, each.version, each.distribution) for each in locked]
+    rows = [(each["name"], each["version"], each["distribution"]) for each in locked]
     heading, *lines = align([("LOCKED", "VERSION", "DISTRIBUTION"), *rows])
     remarks = [
         f"not locked: {each.name}, which {each.status.verb}: {each.reason}" for each in others

@@ -2,63 +2,33 @@
 
 from __future__ import annotations
 
-from custom_pypto_testing.fuzzing import check_fuzzed
+from custom_pypto_testing.fuzzing import check_fuzzed as check_fuzzed
 
-from .author_input import check_has_reference, check_has_samples, left_out
-from .autograd import check_gradients, check_second_gradients
-from .compilation import check_compiled, check_exported
-from .contract import check_drawn, check_refusals
-from .devices import check_devices
-from .fakes import check_fake, check_symbolic_fake
-from .memory import check_memory
-from .on_device import (
-    OF_NPUS,
-    NotCheckedError,
-    check_capture,
-    check_graph,
-    check_npugraph_ex,
-    check_repeats,
-    check_streams,
-    check_symbolic_graph,
-)
-from .operator import check_operator
-from .side_effects import check_aliasing, check_unchanged, check_versions
-from .strides import check_strides
-from .threads import check_large_calls, check_threads
-from .values import check_mutated, check_values
-from .written_slices import check_written_slices
-
-__all__ = [
-    "OF_NPUS",
-    "NotCheckedError",
-    "check_aliasing",
-    "check_capture",
-    "check_compiled",
-    "check_devices",
-    "check_drawn",
-    "check_exported",
-    "check_fake",
-    "check_fuzzed",
-    "check_gradients",
-    "check_graph",
-    "check_has_reference",
-    "check_has_samples",
-    "check_large_calls",
-    "check_memory",
-    "check_mutated",
-    "check_npugraph_ex",
-    "check_operator",
-    "check_refusals",
-    "check_repeats",
-    "check_second_gradients",
-    "check_streams",
-    "check_strides",
-    "check_symbolic_fake",
-    "check_symbolic_graph",
-    "check_threads",
-    "check_unchanged",
-    "check_values",
-    "check_versions",
-    "check_written_slices",
-    "left_out",
-]
+from .author_input import check_has_reference as check_has_reference
+from .author_input import check_has_samples as check_has_samples
+from .author_input import left_out as left_out
+from .compilation import check_compiled as check_compiled
+from .compilation import check_exported as check_exported
+from .compilation import check_written_slices as check_written_slices
+from .contract import check_drawn as check_drawn
+from .contract import check_refusals as check_refusals
+from .fakes import check_devices as check_devices
+from .fakes import check_fake as check_fake
+from .fakes import check_symbolic_fake as check_symbolic_fake
+from .memory import check_memory as check_memory
+from .on_device import OF_NPUS as OF_NPUS
+from .on_device import NotCheckedError as NotCheckedError
+from .on_device import check_capture as check_capture
+from .on_device import check_repeats as check_repeats
+from .on_device import check_streams as check_streams
+from .operator import check_gradients as check_gradients
+from .operator import check_operator as check_operator
+from .operator import check_second_gradients as check_second_gradients
+from .side_effects import check_aliasing as check_aliasing
+from .side_effects import check_unchanged as check_unchanged
+from .side_effects import check_versions as check_versions
+from .strides import check_strides as check_strides
+from .threads import check_large_calls as check_large_calls
+from .threads import check_threads as check_threads
+from .values import check_mutated as check_mutated
+from .values import check_values as check_values

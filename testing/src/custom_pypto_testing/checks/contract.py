@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import chain
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import evaluate_cost
 
-from custom_pypto_testing.case import Case
+from custom_pypto_testing.case import Case, refusal_of
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
 from custom_pypto_testing.large_calls import calls_with_rest
 from custom_pypto_testing.meta_tensors import Twins
@@ -90,16 +90,17 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
             # One device is meta, for which the dispatcher calls the fake.
             continue
         given = Case.of(op, each.given).on(op.device).arguments
-        of_kernel = _refusal(op, given)
+        call = Case.of(op, given)
+        of_kernel = refusal_of(call.run)
         texts = [("the kernel", of_kernel)]
         if op.contract.outputs is not None:
-            texts.append(("the fake", _refusal_of_fake(op, given)))
+            texts.append(("the fake", _refusal_of_fake(call)))
         what = f"{op.name}, with {each.rule} of argument '{each.argument}' broken"
         # A rule for each tensor of a list names the first that breaks it.
         index = r"(\[\d+\])?" if each.rule.startswith("rule ") else ""
         named = rf"{re.escape(op.name)}: argument '{re.escape(each.argument)}{index}' "
         for who, text in texts:
-            if re.match(named, text or "") is None:
+            if re.match(named, text) is None:
                 raise AssertionError(
                     f"{what}: {who} must refuse it and name the argument, but"
                     f" {f'says {text!r}' if text else 'takes it'}; {describe_arguments(given)}"
@@ -110,17 +111,7 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         note(rule)
 
 
-def _refusal_of_fake(op: Op, given: Arguments) -> str | None:
+def _refusal_of_fake(call: Case) -> str:
     # Where one is on meta, the dispatcher calls the fake. FakeTensorMode takes ten times as long.
-    call = Case.of(op, given)
     is_mixed = any(each.is_meta for each in call.tensors.values())
-    return _refusal(op, given if is_mixed else call.map(Twins()).kwargs)
-
-
-def _refusal(op: Op, arguments: Mapping[str, Any]) -> str | None:
-    """The first line of the error of a call; None when there is none."""
-    try:
-        op.overload(**arguments)
-    except RuntimeError as error:
-        return str(error).partition("\n")[0]
-    return None
+    return refusal_of((call if is_mixed else call.map(Twins())).run)

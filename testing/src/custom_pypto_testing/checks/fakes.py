@@ -1,8 +1,8 @@
-"""Fake (Meta) kernels against real ones."""
+"""Fake (Meta) kernels against real ones, and calls with arguments on several devices."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy  # type: ignore[import-untyped]
@@ -17,8 +17,10 @@ from torch.fx.experimental.symbolic_shapes import (
 )
 
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.meta_tensors import Twins
+from custom_pypto_testing.meta_tensors import Twins, relevant_strides
 from custom_pypto_testing.outputs import tensor_outputs
+
+from .side_effects import named_arguments
 
 Properties = dict[str, object]
 
@@ -56,10 +58,7 @@ def compare_fake_on_meta(case: Case, call: Case, returned: Any) -> None:
 
 def fake_outputs(call: Case) -> dict[str, torch.Tensor]:
     """Return the op's results in FakeTensorMode for fakes of the arguments of `call`."""
-    mode = FakeTensorMode()
-    fake_call = call.map(lambda _, each: mode.from_tensor(each))
-    with mode:
-        return tensor_outputs(fake_call.run())
+    return tensor_outputs(call.run_fake())
 
 
 def check_symbolic_fake(case: Case) -> None:
@@ -88,6 +87,41 @@ def check_symbolic_fake(case: Case) -> None:
         values |= _bindings(strides, {n: t.stride() for n, t in real.tensors.items()})
         properties = {n: _properties(t, environment, values) for n, t in fake.items()}
         _assert_same(case, properties, tensor_outputs(real.run()), f"with symbolic sizes, {when}")
+
+
+def check_devices(case: Case) -> None:
+    """With one tensor on meta and the others elsewhere, the op returns nothing unwritten.
+
+    Each tensor argument in turn is moved to meta. torch then runs the fake, which computes nothing.
+    An output or a mutated argument on another device is then unwritten memory. So the op must raise
+    an error, or return and mutate tensors on meta only; in FakeTensorMode too.
+    """
+    call = case.copy()
+    if len(call.tensors) < 2:
+        return
+    for name, tensor in call.tensors.items():
+        mixed = call.replace({name: tensor.to("meta")})
+        where = f"{case.name} with argument '{name}' on meta"
+        _expect_meta(mixed, lambda each: tensor_outputs(each.run()), f"{where}: the op")
+        _expect_meta(mixed, fake_outputs, f"{where} in FakeTensorMode: the op")
+
+
+def _expect_meta(
+    mixed: Case, run: Callable[[Case], Mapping[str, torch.Tensor]], which: str
+) -> None:
+    try:
+        outputs = run(mixed)
+    except Exception:
+        # Any type of error will do.
+        return
+    for name, tensor in {**outputs, **named_arguments(mixed.mutable)}.items():
+        if not tensor.is_meta:
+            raise AssertionError(
+                f"{which} raises no error, and {name} is on {tensor.device}, where nothing was"
+                " written: torch runs the fake as soon as one argument is on meta. Let the fake"
+                " compare the devices of its arguments, as the kernel does, and raise an error that"
+                " names the one that differs"
+            )
 
 
 def _assert_same(
@@ -137,16 +171,9 @@ def _properties(
     return {
         "shape": numbers(tensor.shape),
         "dtype": tensor.dtype,
-        # A stride matters only where there is a second element to reach.
-        "strides": _relevant(numbers(tensor.stride()), numbers(tensor.shape)),
+        "strides": [*relevant_strides(numbers(tensor.stride()), numbers(tensor.shape))],
         "device": tensor.device,
     }
-
-
-def _relevant(strides: list[int], shape: list[int]) -> list[int | None]:
-    if 0 in shape:
-        return [None for _ in shape]
-    return [stride if size > 1 else None for stride, size in zip(strides, shape, strict=True)]
 
 
 def _expressions(sizes: Sequence[Any]) -> list[sympy.Expr]:

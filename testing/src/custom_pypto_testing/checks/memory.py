@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
-from custom_pypto_testing.case import Case
+from custom_pypto_testing.case import Case, refusal_of
+from custom_pypto_testing.comparison import bits
 
 if TYPE_CHECKING:
     from custom_pypto_testing.ops_under_test import Op
@@ -33,21 +34,18 @@ def check_memory(op: Op) -> None:
         call = change(case.copy())
         what = f"{op.name}, with {fault}"
         before = {name: (each.clone(), each._version) for name, each in _readable(call)}
-        mode = FakeTensorMode()
-        fake = call.map(lambda name, tensor, mode=mode: mode.from_tensor(tensor))  # type: ignore[misc]
         start = f"{op.name}: argument '{argument}' {words}"
         # The fake first: a kernel without these checks may end the process.
-        with mode:
-            of_fake = _refusal(fake)
+        of_fake = refusal_of(call.run_fake)
         _expect(of_fake, start, f"{what}: the fake")
-        of_kernel = _refusal(call)
+        of_kernel = refusal_of(call.run)
         _expect(of_kernel, start, f"{what}: the kernel")
         if of_kernel != of_fake:
             raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {of_fake!r}")
         for changed, each in _readable(call):
             value, version = before[changed]
             # Bytes, since NaN is not equal to itself.
-            if each._version != version or not _bits(each).equal(_bits(value)):
+            if each._version != version or not bits(each).equal(bits(value)):
                 raise AssertionError(f"{what}: the refused call has written to '{changed}'")
 
 
@@ -56,67 +54,53 @@ def _faults(call: Case) -> Iterator[Fault]:
     for name, tensor in tensors.items():
         # The storages of other devices may have a fixed size.
         if tensor.is_cpu:
-            yield (f"'{name}' without its storage", name, "needs a storage of ", _emptied(name))
-    for name, tensor in tensors.items():
-        if name not in call.mutable:
-            continue
-        writes = "is written in place, but"
+            without = partial(_empty, name=name)
+            yield f"'{name}' without its storage", name, "needs a storage of ", without
+    writes = "is written in place, but"
+    names = list(tensors)
+    for name in (name for name in names if name in call.mutable):
+        tensor = tensors[name]
         if tensor.dtype is not torch.bool:
-            yield (
-                f"the negative bit on '{name}'",
-                name,
-                f"{writes} is a view with the negative bit",
-                lambda call, name=name: call.replace({name: torch._neg_view(call.tensors[name])}),  # type: ignore[misc]
-            )
+            words = f"{writes} is a view with the negative bit"
+            yield f"the negative bit on '{name}'", name, words, partial(_negate, name=name)
         if max(tensor.shape, default=1) > 1:
-            yield f"'{name}' expanded", name, f"{writes} all ", _expanded(name)
+            yield f"'{name}' expanded", name, f"{writes} all ", partial(_expand, name=name)
         for other, beside in tensors.items():
             step = max(tensor.element_size(), beside.element_size())
-            is_first = other not in call.mutable or list(tensors).index(name) > list(tensors).index(
-                other
-            )
+            is_first = other not in call.mutable or names.index(name) > names.index(other)
             if is_first and other != name and tensor.nbytes > step:
-                yield (
-                    f"'{name}' over a part of '{other}'",
-                    name,
-                    f"{writes} overlaps argument '{other}'",
-                    _in_one_storage(name, other, step),
-                )
+                words = f"{writes} overlaps argument '{other}'"
+                over = partial(_overlap, name=name, other=other, step=step)
+                yield f"'{name}' over a part of '{other}'", name, words, over
 
 
-def _emptied(name: str) -> Callable[[Case], Case]:
-    def change(call: Case) -> Case:
-        tensor = call.tensors[name].clone()
-        tensor.untyped_storage().resize_(0)
-        return call.replace({name: tensor})
-
-    return change
+def _empty(call: Case, name: str) -> Case:
+    tensor = call.tensors[name].clone()
+    tensor.untyped_storage().resize_(0)
+    return call.replace({name: tensor})
 
 
-def _expanded(name: str) -> Callable[[Case], Case]:
-    def change(call: Case) -> Case:
-        tensor = call.tensors[name]
-        return call.replace({name: tensor.flatten()[:1].clone().expand(tensor.shape)})
-
-    return change
+def _negate(call: Case, name: str) -> Case:
+    return call.replace({name: torch._neg_view(call.tensors[name])})
 
 
-def _in_one_storage(name: str, other: str, step: int) -> Callable[[Case], Case]:
+def _expand(call: Case, name: str) -> Case:
+    tensor = call.tensors[name]
+    return call.replace({name: tensor.flatten()[:1].clone().expand(tensor.shape)})
+
+
+def _overlap(call: Case, name: str, other: str, step: int) -> Case:
     """Move `other` to `step` bytes behind the beginning of `name`."""
-
-    def change(call: Case) -> Case:
-        pair = call.tensors[name], call.tensors[other]
-        end = pair[0].nbytes + pair[1].nbytes + step
-        memory = torch.zeros(end + -end % 16, dtype=torch.uint8, device=pair[0].device)
-        moved = [
-            memory.view(each.dtype).as_strided(
-                each.shape, torch.empty(each.shape, device="meta").stride(), start // each.itemsize
-            )
-            for each, start in zip(pair, (0, step), strict=True)
-        ]
-        return call.replace({name: moved[0], other: moved[1]})
-
-    return change
+    pair = call.tensors[name], call.tensors[other]
+    end = pair[0].nbytes + pair[1].nbytes + step
+    memory = torch.zeros(end + -end % 16, dtype=torch.uint8, device=pair[0].device)
+    moved = [
+        memory.view(each.dtype).as_strided(
+            each.shape, torch.empty(each.shape, device="meta").stride(), start // each.itemsize
+        )
+        for each, start in zip(pair, (0, step), strict=True)
+    ]
+    return call.replace({name: moved[0], other: moved[1]})
 
 
 def _expect(text: str, start: str, who: str) -> None:
@@ -129,15 +113,3 @@ def _readable(call: Case) -> Iterator[tuple[str, torch.Tensor]]:
     for name, tensor in call.mutable.items():
         if tensor.untyped_storage().nbytes() > 0:
             yield name, tensor
-
-
-def _bits(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-
-
-def _refusal(call: Case) -> str:
-    try:
-        call.run()
-    except RuntimeError as error:
-        return str(error).partition("\n")[0]
-    return ""

@@ -13,6 +13,7 @@ from custom_pypto.core.loader import start
 
 from custom_pypto_testing.case import Case
 
+from .compilation import compile_op
 from .values import Run, compare_with_reference, run_of
 
 _CALLS_OF_MEMORY = 20
@@ -150,12 +151,7 @@ def _graph_engine(case: Case) -> Any:
 
 
 def _check_compiled(case: Case, backend: Any, *, dynamic: bool) -> None:
-    torch.compiler.reset()
-
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return case.op.overload(*args, **kwargs)
-
-    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+    compiled = compile_op(case, backend, dynamic=dynamic)
     cases = [case, with_other_values(case)]
     if dynamic and case.sample.resized is not None:
         cases.append(case.resized)

@@ -8,7 +8,7 @@ from itertools import combinations
 import torch
 
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.outputs import tensor_outputs
+from custom_pypto_testing.outputs import storage_bytes, tensor_outputs
 
 
 def check_unchanged(case: Case) -> None:
@@ -20,10 +20,10 @@ def check_unchanged(case: Case) -> None:
         for name, tensor in call.immutable.items()
         if tensor.untyped_storage()._cdata not in mutable
     }
-    before = {name: _bytes(tensor).clone() for name, tensor in kept.items()}
+    before = {name: storage_bytes(tensor).clone() for name, tensor in kept.items()}
     call.run()
     for name, tensor in kept.items():
-        if not _bytes(tensor).equal(before[name]):
+        if not storage_bytes(tensor).equal(before[name]):
             raise AssertionError(
                 f"{case.name}: argument '{name}' was written to, but the schema does not say so;"
                 f" if that is meant, declare it as 'Tensor(a!) {name}'"
@@ -71,11 +71,6 @@ def check_aliasing(case: Case) -> None:
 def named_arguments(mutable: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The mutable arguments by the name that messages give them."""
     return {f"argument '{name}'": tensor for name, tensor in mutable.items()}
-
-
-def _bytes(tensor: torch.Tensor) -> torch.Tensor:
-    storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
 
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

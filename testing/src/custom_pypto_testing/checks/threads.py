@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
 from custom_pypto.core.call_text import describe_arguments
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
-from custom_pypto_testing.thread_activity import run_watched
+from custom_pypto_testing.timing.interleaved import torch_threads
 
 from .values import Run, compare_runs, compare_with_reference, run_of
 
@@ -24,6 +25,8 @@ _REFERENCE_TIME = 0.3
 over rows in Python."""
 Result = TypeVar("Result")
 _WORDS = {2: "two", 3: "three"}
+_TASKS = Path("/proc/self/task")
+_POLLS = 500
 
 
 def check_threads(case: Case) -> None:
@@ -78,9 +81,11 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
 
 def is_split(case: Case) -> bool:
     """Return whether other threads work when torch may use two, as they do not when it may not."""
-    idle, working = (
-        _with_threads(count, lambda: run_watched(case.copy().run)[1]) for count in (1, 2)
-    )
+    found = []
+    for count in (1, 2):
+        with torch_threads(count):
+            found.append(run_watched(case.copy().run)[1])
+    idle, working = found
     return bool(working - idle)
 
 
@@ -90,13 +95,39 @@ def _compare(case: Case, count: int, one: Run) -> None:
 
 
 def _run_with_threads(case: Case, count: int) -> Run:
-    return _with_threads(count, lambda: run_of(case.copy()))
+    with torch_threads(count):
+        return run_of(case.copy())
 
 
-def _with_threads(count: int, run: Callable[[], Result]) -> Result:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        return run()
-    finally:
-        torch.set_num_threads(before)
+def run_watched(run: Callable[[], Result]) -> tuple[Result, set[int]]:
+    """Run a function; return its result, and the ids of other threads that worked meanwhile.
+
+    Threads that work before it begins are waited for: those of OpenMP look for work for a while
+    before they sleep. Where they never sleep (OMP_WAIT_POLICY=active) they count as working.
+    """
+    before = _sleeping()
+    for _ in range(_POLLS):
+        if None not in before.values():
+            break
+        time.sleep(0.001)
+        before = _sleeping()
+    result = run()
+    after = _sleeping()
+    return result, {thread for thread, slept in after.items() if before.get(thread) != slept}
+
+
+def _sleeping() -> dict[int, int | None]:
+    """Return how often each other thread has left the CPU; None for one that is on it."""
+    own = threading.get_native_id()
+    found: dict[int, int | None] = {}
+    for task in _TASKS.iterdir():
+        try:
+            lines = (task / "status").read_text(encoding="ascii", errors="replace").splitlines()
+        except OSError:
+            # It has ended.
+            continue
+        values = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+        switches = int(values["voluntary_ctxt_switches"])
+        found[int(task.name)] = None if values["State"].startswith("R") else switches
+    found.pop(own)
+    return found

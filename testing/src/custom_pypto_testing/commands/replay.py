@@ -41,7 +41,7 @@ def run(options: argparse.Namespace) -> int:
     """Make the calls and print a line for each; 1 if one is wrong."""
     lines = _read(options.path)
     total = len(lines)
-    load_or_explain(plugin_list.load_plain, time_limit=options.time_limit)
+    load_or_explain(plugin_list.load_all, time_limit=options.time_limit)
     wrong = left_out = done = 0
     while done < total:
         outcome = subprocess_call.call(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
 import json
+import re
+import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,6 @@ from custom_pypto_cli.report import Report, report_data, report_lines
 from custom_pypto_cli.terminal import align
 from custom_pypto_contract import variables
 from custom_pypto_discovery.printable import escape_lines
-
-from .privacy import hide
 
 FORMAT = 2
 FASTER = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
@@ -144,6 +146,42 @@ class WrittenReport:
             "doctor": report_data(self.doctor),
             "checks": [{**asdict(each), "verdict": each.verdict.value} for each in self.results],
         }
+
+
+def hide(value: Any) -> Any:
+    """Return a text, or plain data with texts, without the user, the host and the home folder."""
+    if isinstance(value, str):
+        for pattern, instead in _patterns():
+            value = pattern.sub(instead, value)
+        return value
+    if isinstance(value, dict):
+        return {hide(name): hide(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [hide(each) for each in value]
+    return value
+
+
+@cache
+def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple(_find_patterns())
+
+
+def _find_patterns() -> Iterator[tuple[re.Pattern[str], str]]:
+    home = str(Path.home())
+    if len(home) > 1:
+        yield re.compile(rf"{re.escape(home)}(?![\w.-])"), "~"
+    yield re.compile(r"/home/[^/\s'\":;,]+"), "~"
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):
+        user = ""
+    # A name of a part of a path only: it may be an ordinary word.
+    if user:
+        yield re.compile(rf"/{re.escape(user)}(?![\w.-])"), "/<user>"
+    if host := socket.gethostname():
+        # The whole name first: the short name is its beginning.
+        for name in dict.fromkeys((host, host.partition(".")[0])):
+            yield re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), "<host>"
 
 
 def _table(rows: Iterable[Sequence[str]]) -> Iterator[str]:

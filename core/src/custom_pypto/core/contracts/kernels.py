@@ -1,15 +1,20 @@
-"""The kernels that a contract gives an op: the fake, and the checks before a Python kernel."""
+"""What a contract gives an op: the fake kernel, the checks of a Python kernel, the converter."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from custom_pypto_discovery.printable import printable
 
-from . import bind_arguments
-from .lazy import BY_DATA, LazyContract
+from . import bind_arguments, check_limits
+from .lazy import LazyContract
+
+if TYPE_CHECKING:
+    from custom_pypto_contract.call import Call
+    from custom_pypto_contract.contract import OpContract
 
 
 def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
@@ -27,11 +32,7 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        given = bind_arguments(op, args, kwargs)
-        try:
-            made = empty_outputs(op, given)
-        except BY_DATA as error:
-            raise contract.blame(error) from error
+        made = empty_outputs(op, bind_arguments(op, args, kwargs))
         return made[0] if len(made) == 1 else made or None
 
     fake.__name__ = fake.__qualname__ = contract.function_name
@@ -50,10 +51,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         from .evaluation import Evaluation, describe_wrong_output
 
         given = bind_arguments(op, args, kwargs)
-        try:
-            evaluation = Evaluation(op, given).run_checks()
-        except BY_DATA as error:
-            raise contract.blame(error) from error
+        evaluation = Evaluation(op, given).run_checks()
         try:
             results = kernel(*args, **kwargs)
         except RuntimeError as error:
@@ -68,13 +66,66 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         returned = (results,) if len(op.schema.returns) == 1 else results
         # `OpArguments.guard` refuses results that are no tuple.
         values = returned if isinstance(returned, tuple | list) else ()
-        try:
-            pairs = zip(op.outputs or (), values, strict=False)
-            faults = [describe_wrong_output(*each, given, evaluation) for each in pairs]
-        except BY_DATA as error:
-            raise contract.blame(error) from error
-        if fault := next(filter(None, faults), None):
-            raise RuntimeError(f"{op.name}: its kernel returns {fault}")
+        for output, value in zip(op.outputs or (), values, strict=False):
+            if fault := describe_wrong_output(output, value, given, evaluation):
+                raise RuntimeError(f"{op.name}: its kernel returns {fault}")
         return results
 
     return checked
+
+
+def graph_converter(contract: LazyContract) -> Callable[..., Any]:
+    """Return the converter of an op whose contract has a graph line.
+
+    It makes a node of the first of the lines' operators that the graph engine has.
+    """
+
+    def convert(*args: Any, meta_outputs: Any = None, **kwargs: Any) -> Any:
+        from custom_pypto.core.ge_operators import is_registered
+
+        op = contract.op
+        given = bind_arguments(op, args, kwargs)
+        *preferred, last = op.npu.graph
+        call = next((each for each in preferred if is_registered(each.name)), last)
+        # The operator X is the kernel aclnnX.
+        for kernel in ("", f"aclnn{call.name}"):
+            if kernel in op.npu.limits:
+                check_limits(op, kernel, given)
+        made = _node(op, call, given)
+        # An argument written in place is among the node's results, where torchair finds it.
+        return made if op.schema.returns else None
+
+    convert.__name__ = convert.__qualname__ = contract.function_name
+    return convert
+
+
+def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
+    from custom_pypto_contract.call import GRAPH_ATTRIBUTES
+    from torchair import ge
+
+    inputs: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
+
+    def attribute(type_: str, of: Any) -> Any:
+        if type_ in ("int", "int[]"):
+            # A symbol, to torchair a tensor, becomes the number that it is; torch guards that.
+            of = getattr(of, "meta", of)
+            of = int(of) if type_ == "int" else [*map(int, of)]
+        return getattr(ge.attr, GRAPH_ATTRIBUTES[type_])(of)
+
+    for parameter, value in call.values:
+        match value.node:
+            case ast.List([ast.Constant(), *_]):
+                attributes[parameter] = attribute("int[]", ast.literal_eval(value.node))
+            case ast.List(elements):
+                inputs[parameter] = [
+                    given[each.id] for each in elements if isinstance(each, ast.Name)
+                ]
+            case ast.Name(name) if "Tensor" in op.argument(name).type:
+                inputs[parameter] = given[name]
+            case ast.Name(name):
+                attributes[parameter] = attribute(op.argument(name).type, given[name])
+            case ast.Constant(constant):
+                attributes[parameter] = attribute(type(constant).__name__, constant)
+    parts = {"attrs": attributes} if attributes else {}
+    return ge.custom_op(call.name, inputs=inputs, outputs=list(call.results), **parts)

@@ -1,9 +1,14 @@
-"""Generates from one prompt with each attention implementation of a small DeepSeek-V3.2."""
+"""Generate with the attention of transformers and with ours, and compare tokens and speed.
+
+`tox -e transformers` builds and installs everything that it needs, and runs it.
+"""
 
 from __future__ import annotations
 
+import argparse
 import copy
 import itertools
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,13 +18,17 @@ from typing import Any
 import torch
 from custom_pypto_transformers.growing_cache import CACHE
 from torch import Tensor
+from tqdm import tqdm
 from transformers import DynamicCache
 from transformers.generation.streamers import BaseStreamer
 
+from examples import program
+from examples.program import ExampleError
 from examples.transformers_model import build
 
 OURS = "custom_pypto"
 IMPLEMENTATIONS = ("eager", "sdpa", OURS)
+CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
 
 OWN_PROMPT = 1024
 """Up to this length each implementation prefills itself. For eager and sdpa the cost grows with the
@@ -126,3 +135,69 @@ def _prefill(model: Any, implementation: str, prompt: Tensor, cache: DynamicCach
     model.set_attn_implementation(implementation)
     for begin in range(cache.get_seq_length(), prompt.shape[1], CHUNK):
         model(prompt[:, begin : begin + CHUNK], None, None, cache, logits_to_keep=1)
+
+
+def find_differing(results: list[Generated]) -> list[Generated]:
+    """Return the results whose tokens differ from eager's."""
+    right = {made.context: made.tokens for made in results if made.implementation == "eager"}
+    return [made for made in results if made.tokens != right[made.context]]
+
+
+def table(results: list[Generated]) -> Iterator[str]:
+    """Yield the lines of the table of speed and equality, one for each context."""
+    wrong = find_differing(results)
+    others = [name for name in IMPLEMENTATIONS if name != OURS]
+    headings = (*IMPLEMENTATIONS, *(f"{name} / ours" for name in others), "ours = eager")
+    yield f"{'tokens/s':>8}" + "".join(f"{each:>16}" for each in headings)
+    for context in dict.fromkeys(each.context for each in results):
+        made = {each.implementation: each for each in results if each.context == context}
+        cells = [f"{1 / made[name].seconds:.1f}" for name in IMPLEMENTATIONS]
+        cells += [f"{made[name].seconds / made[OURS].seconds:.1f}x" for name in others]
+        cells.append("differ" if made[OURS] in wrong else f"all {len(made[OURS].tokens)}")
+        yield f"{context:>8,}" + "".join(f"{each:>16}" for each in cells)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the example; return the process's exit status."""
+    parser = program.make_parser("transformers_generate", __doc__)
+    parser.add_argument(
+        "--contexts",
+        nargs="+",
+        type=program.positive,
+        default=CONTEXTS,
+        metavar="N",
+        help=f"lengths of the prompt (default: {' '.join(map(str, CONTEXTS))})",
+    )
+    program.add_number(parser, "--tokens", 16, "how many to generate after each, at least 2")
+    program.add_seed(parser)
+    return program.run(parser, arguments, _compare)
+
+
+def _compare(options: argparse.Namespace) -> None:
+    contexts = sorted(set(options.contexts))
+    # The time of a token needs two.
+    tokens = max(options.tokens, 2)
+    program.title(f"Generate {tokens} tokens by {', '.join(IMPLEMENTATIONS)}")
+    model = make_model(options.seed)
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
+    print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
+    prompt = make_prompt(contexts[-1], options.seed)
+    total = len(contexts) * len(IMPLEMENTATIONS)
+    made = list(tqdm(generate(model, prompt, contexts, tokens), total=total))
+
+    print("\n" + "\n".join(f"  {line}" for line in table(made)))
+    if contexts[-1] > OWN_PROMPT:
+        print(
+            f"\n  prompts above {OWN_PROMPT:,} tokens are prefilled by custom_pypto for all three"
+        )
+    wrong = [f"{each.implementation} at {each.context:,}" for each in find_differing(made)]
+    if wrong:
+        raise ExampleError(
+            f"tokens differ from eager's ({', '.join(wrong)}). Scores that are nearly equal can do"
+            " that; if it happens with another --seed, too, please report it"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

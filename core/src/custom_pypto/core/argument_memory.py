@@ -1,4 +1,4 @@
-"""The memory of strided tensors: what they take, and whether two of them overlap.
+"""The memory of a call's tensors: what they take, what is written, and whether two overlap.
 
 argument_memory.h has the same in C++.
 """
@@ -9,6 +9,11 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
 import torch
+
+from custom_pypto.core.symbols import decide_statically
+
+Argument = tuple[str, bool, torch.Tensor]
+"""The name of an argument, whether the op writes it, and a tensor in it."""
 
 _MOST_COMPARISONS = 256
 """Each level can double the number of parts that are compared: an answer takes no longer."""
@@ -138,3 +143,117 @@ def expect_memory(op: str, argument: str, tensor: torch.Tensor) -> None:
             f" {given}, as after untyped_storage().resize_(0); resize the storage, or pass another"
             " tensor"
         )
+
+
+def check_writes(op: str, arguments: Sequence[Argument]) -> None:
+    """Check what a call writes: each alone, with each other, and with what is only read.
+
+    Raises:
+        RuntimeError: elements share memory, and are not one argument's elements that another reads.
+    """
+    written: list[tuple[str, torch.Tensor]] = []
+    for name, is_mutated, tensor in arguments:
+        if is_mutated:
+            # Where symbols leave it open, the kernel checks.
+            if decide_statically(tensor.numel() != 0):
+                _expect_own_elements(op, name, tensor)
+            for other, earlier in written:
+                _expect_apart(op, name, tensor, other, earlier, "written too")
+            written.append((name, tensor))
+    for name, is_mutated, tensor in arguments:
+        for other, earlier in () if is_mutated else written:
+            has_symbols = byte_runs(tensor) is None or byte_runs(earlier) is None
+            if not has_symbols and not _is_same_view(earlier, tensor):
+                _expect_apart(op, other, earlier, name, tensor, "read")
+
+
+def count_writes(op: str, arguments: Sequence[Argument]) -> None:
+    """Tell autograd of the writes, after it was asked for all of them.
+
+    Raises:
+        RuntimeError: autograd forbids a write.
+    """
+    written = [(name, tensor) for name, is_mutated, tensor in arguments if is_mutated]
+    for name, tensor in written:
+        _expect_writable(op, name, tensor)
+    for _, tensor in written:
+        # An in-place op that changes nothing, on every device.
+        tensor.transpose_(0, 0)
+
+
+def _expect_own_elements(op: str, argument: str, tensor: torch.Tensor) -> None:
+    written = f"{op}: argument '{argument}' is written in place, but"
+    advice = "; pass a tensor with memory for each element, such as its contiguous()"
+    for dim, (size, stride) in enumerate(zip(tensor.shape, tensor.stride(), strict=True)):
+        if decide_statically(size > 1) and decide_statically(stride == 0):
+            raise RuntimeError(
+                f"{written} all {size} of its dimension {dim} are at the same memory (stride"
+                f" 0), as expand() makes them{advice}"
+            )
+    runs = byte_runs(tensor)
+    if runs is not None and runs.may_repeat:
+        raise RuntimeError(
+            f"{written} with its sizes {list(tensor.shape)} and strides"
+            f" {list(tensor.stride())} several elements may be at the same memory{advice}"
+        )
+
+
+def _expect_apart(
+    op: str, argument: str, tensor: torch.Tensor, other: str, earlier: torch.Tensor, how: str
+) -> None:
+    overlap = _overlap_of_tensors(tensor, earlier)
+    if overlap is not Overlap.NONE:
+        verb = "overlaps" if overlap is Overlap.CERTAIN else "may overlap"
+        raise RuntimeError(
+            f"{op}: argument '{argument}' is written in place, but {verb} argument"
+            f" '{other}', which is {how}; pass a tensor of its own, such as a clone() made"
+            " outside of compiled code: Inductor drops clones"
+        )
+
+
+def _expect_writable(op: str, argument: str, tensor: torch.Tensor) -> None:
+    has_gradient = torch.is_grad_enabled() and tensor.requires_grad
+    if not has_gradient and not tensor.is_inference():
+        return
+    written = f"{op}: argument '{argument}' is written in place,"
+    way_out = "Call the op under torch.no_grad() or pass a detached tensor."
+    if has_gradient and not tensor.is_leaf:
+        raise RuntimeError(
+            f"{written} but it requires grad and an op that writes to an argument has no"
+            f" gradient. {way_out}"
+        )
+    try:
+        # Where torch allows it, it counts no version.
+        tensor.transpose_(0, 0)
+    except RuntimeError as error:
+        reason = f"{str(error).rstrip('.')}."
+        # torch's own text for inference tensors already says what to do.
+        advice = "" if "nference tensor" in reason else f" {way_out}"
+        raise RuntimeError(f"{written} which torch refuses: {reason}{advice}") from error
+
+
+def _overlap_of_tensors(one: torch.Tensor, other: torch.Tensor) -> Overlap:
+    # Fake tensors have storages, but no addresses.
+    if one.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return Overlap.NONE
+    # Where symbols leave it open, the kernel checks.
+    if not all(decide_statically(each.numel() != 0) for each in (one, other)):
+        return Overlap.NONE
+    starts = [each.storage_offset() * each.element_size() for each in (one, other)]
+    runs = byte_runs(one), byte_runs(other)
+    if runs[0] is not None and runs[1] is not None:
+        return overlap_of(runs[0], runs[1], int(starts[1] - starts[0]))
+    return Overlap.CERTAIN if decide_statically(starts[0] == starts[1]) else Overlap.NONE
+
+
+def _is_same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Return whether the elements of two tensors that share memory are the same, one by one."""
+    views = [
+        [dim for dim in zip(each.shape, each.stride(), strict=True) if dim[0] != 1]
+        for each in (one, other)
+    ]
+    return (
+        one.storage_offset() == other.storage_offset()
+        and one.dtype == other.dtype
+        and views[0] == views[1]
+    )

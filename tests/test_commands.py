@@ -1,4 +1,4 @@
-"""custom-pypto replay, on the installed ops."""
+"""custom-pypto samples, replay and verify, on the installed ops."""
 
 from __future__ import annotations
 
@@ -12,12 +12,67 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto import core
-from custom_pypto.core.recorded_call import encode
+from custom_pypto.core.call_record import encode
+from custom_pypto.core.call_text import describe_argument
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_plugin import Reference
-from custom_pypto_testing.commands import replay
+from custom_pypto_testing import drawn_samples
+from custom_pypto_testing.commands import replay, verify
+from custom_pypto_testing.drawn_samples import DRAWS
 from custom_pypto_testing.replayed_call import replay_calls
+from custom_pypto_testing.sample_generator import DrawingError
+
+OP = "npu_lightning_indexer_prolog_pto"
+
+
+def shown(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) -> str:
+    assert main(["samples", *options]) == status
+    printed = capsys.readouterr()
+    return printed.out or printed.err
+
+
+def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    heading, *lines = shown(capsys, OP).splitlines()
+    assert heading == f"torch.ops.custom_pypto.{OP}"
+    samples = core.samples(OP)
+    expected = [
+        name
+        for sample in samples
+        for name in (sample.name, *([f"{sample.name}, resized"] if sample.resized else ()))
+    ]
+    expected += [f"random-{number}" for number in range(DRAWS)]
+    assert len(lines) == len(expected)
+    assert all(line.startswith(f"  {name}  ") for line, name in zip(lines, expected, strict=True))
+    token = describe_argument(samples[0].kwargs["token_x"])
+    for text in (f"token_x={token}", "layout_query='TND'"):
+        assert f"{text}, " in lines[0]
+
+
+def test_says_why_an_op_has_no_calls(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def draw_none(*_: object) -> None:
+        raise DrawingError("add_custom: none of 3000 random calls fits")
+
+    # The command's child sees no patch.
+    monkeypatch.setattr(drawn_samples, "drawn_calls", draw_none)
+    monkeypatch.setattr(
+        subprocess_call, "call", lambda find, *given, **_: Outcome(value=find(*given))
+    )
+    assert shown(capsys, "add_custom_backward", status=1).endswith(
+        "  problem: DrawingError: add_custom: none of 3000 random calls fits\n"
+    )
+
+
+def test_an_unknown_name_is_an_error_with_similar_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    text = shown(capsys, "add_custon", status=2)
+    assert text.startswith(
+        "custom-pypto samples: no installed op or plugin is called 'add_custon'; did you mean"
+    )
+
 
 SCHEMA = "custom_pypto::add_custom(Tensor self, Tensor other) -> Tensor"
 
@@ -33,15 +88,11 @@ def replayed(path: Path, **changes: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("with_tensors", [True, False])
-def test_recorded_calls_are_right(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], with_tensors: bool
-) -> None:
-    target = tmp_path if with_tensors else tmp_path / "calls"
+def test_recorded_calls_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = "import torch, custom_pypto; torch.ops.custom_pypto.add_custom(*torch.ones(2, 2, 3))"
-    environment = {**os.environ, "CUSTOM_PYPTO_RECORD": str(target)}
+    environment = {**os.environ, "CUSTOM_PYPTO_RECORD": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
-    assert main(["replay", str(target)]) == 0
+    assert main(["replay", str(tmp_path)]) == 0
     assert capsys.readouterr().out == (
         "0: add_custom(self=float32[2, 3], other=float32[2, 3]): right\n1 of 1 calls are right\n"
     )
@@ -87,16 +138,17 @@ def test_a_line_that_is_no_call_is_named_and_left_out(
     ]
 
 
+RIGHT = {"op": "add_custom", "arguments": "", "has_reference": False, "problem": "", "left_out": ""}
+
+
 def test_a_call_that_crashes_does_not_stop_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "calls"
     file.write_text("\n".join([line()] * 3))
-    right = {"op": "add_custom", "arguments": "", "has_reference": False, "problem": ""}
-    right["left_out"] = ""
     ends = [
-        Outcome(failure="crashed with SIGSEGV", progress=[{**right, "call": 0}]),
-        Outcome(value=[{**right, "call": 2}]),
+        Outcome(failure="crashed with SIGSEGV", progress=[{**RIGHT, "call": 0}]),
+        Outcome(value=[{**RIGHT, "call": 2}]),
     ]
     call = subprocess_call.call
     monkeypatch.setattr(
@@ -120,9 +172,7 @@ def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
 ) -> None:
     file = tmp_path / "calls"
     file.write_text(line())
-    right = {"op": "add_custom", "arguments": "", "has_reference": True, "problem": "", "call": 0}
-    right["left_out"] = ""
-    ended = Outcome(failure="crashed with SIGABRT", progress=[right])
+    ended = Outcome(failure="crashed with SIGABRT", progress=[{**RIGHT, "call": 0}])
     monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
     monkeypatch.setattr(subprocess_call, "call", lambda *given, **options: ended)
     assert main(["replay", str(file)]) == 1
@@ -146,3 +196,18 @@ def test_without_calls_there_is_an_error(
         file.write_text(text)
     assert main(["replay", str(file)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_an_op_passes_each_check_that_needs_no_npu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(verify, "examine", lambda limit: {})
+    file = tmp_path / "report.md"
+    options = ("--device", "cpu", "--calls", "2", "--output", str(file))
+    status = main(["verify", "npu_advance_step_flashattn", *options])
+    report = file.read_text(encoding="utf-8")
+    assert status == 0, report
+    checks = json.loads(report.partition("```json\n")[2].partition("\n```")[0])["checks"]
+    assert [(each["check"], each["verdict"]) for each in checks] == [
+        (name, "passed") for name in ("add", "launch", "results", "repeats")
+    ]

@@ -1,23 +1,25 @@
-"""The example that decodes a text."""
+"""The examples, at sizes that take seconds."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from examples.sparse_decode import decode, sizes
+from examples import transformers_generate, transformers_train
+from examples.sparse_decode import decode, layer
 from examples.sparse_decode.__main__ import main
-from examples.sparse_decode.hidden_states import HiddenStates
-from examples.sparse_decode.paged_cache import PagedCache
 from examples.sparse_decode.picture import chosen_share
-from examples.sparse_decode.session import Session
+from examples.sparse_decode.session import PagedCache, Session
 from examples.text import Text
+from examples.transformers_generate import IMPLEMENTATIONS, Generated, find_differing, table
+from examples.transformers_train import Plan, train
 
-TINY = dataclasses.replace(sizes.SMALL, contexts=(127, 130), steps=4)
+TINY = dataclasses.replace(layer.SMALL, contexts=(127, 130), steps=4)
 
 
 def test_text_begins_again_at_its_end() -> None:
@@ -42,6 +44,14 @@ def test_a_file_that_cannot_be_used_ends_the_example_before_any_work(
     assert message in capsys.readouterr().err
 
 
+def test_no_environment_but_a_virtual_one_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
+    assert main(["--output", str(tmp_path / "p.png")]) == 1
+    assert "only runs in a virtual environment" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("seconds", "fastest"), [((3.0, 1.0, 2.0, 2.0), "bf16"), ((3.0, 2.0, 4.0, 1.0), "fp32")]
 )
@@ -60,7 +70,7 @@ def test_steps_are_compared_with_the_faster_eager(
 
 
 def test_hidden_state_does_not_depend_on_what_follows() -> None:
-    states = HiddenStates(64, torch.Generator().manual_seed(0))
+    states = layer.HiddenStates(64, torch.Generator().manual_seed(0))
     tokens = torch.randint(
         0, 256, (states.history + 8,), generator=torch.Generator().manual_seed(1)
     )
@@ -96,3 +106,48 @@ def test_small_size_decodes_within_the_tolerance(
     assert "every step is within the published tolerance" in output
     assert re.search(r"^  torch eager in (bf16|fp32) ", output, re.MULTILINE)
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_table_tells_where_tokens_differ() -> None:
+    eager, sdpa, ours = (
+        Generated(1024, name, tokens, seconds)
+        for name, tokens, seconds in zip(
+            IMPLEMENTATIONS, ((1, 2, 3), (1, 2, 3), (1, 9, 3)), (0.5, 0.1, 0.1), strict=True
+        )
+    )
+    line = list(table([eager, sdpa, ours]))[-1]
+    assert line.split() == ["1,024", "2.0", "10.0", "10.0", "5.0x", "1.0x", "differ"]
+    assert find_differing([eager, sdpa, ours]) == [ours]
+
+
+def test_every_way_generates_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    assert transformers_generate.main(["--contexts", "64", "1100", "--tokens", "3"]) == 0
+    assert capsys.readouterr().out.count("all 3") == 2
+
+
+TRAINING = ["--tokens", "24", "--top-k", "6", "--warm-up", "20", "--steps", "15"]
+
+
+def test_losses_fall_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture, text = tmp_path / "losses.png", tmp_path / "text.txt"
+    text.write_text("she sells sea shells " * 20)  # learned in a few steps
+    files = ["--text", str(text), "--output", str(picture)]
+    assert transformers_train.main([*TRAINING, *files]) == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert "sparse, 6 keys" in capsys.readouterr().out
+
+
+def test_dense_and_sparse_go_on_from_the_same_weights() -> None:
+    """With as many keys as there are tokens, sparse attention is dense."""
+    plan = Plan(tokens=16, top_k=16, warm_up=2, steps=3, seed=0)
+    _, dense, sparse = train(Text("a", bytes(range(32, 127)) * 20), plan, lambda: None)
+    assert dense.losses == sparse.losses
+    assert dense.indexer_losses == sparse.indexer_losses
+
+
+def test_a_loss_that_does_not_fall_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--tokens", "8", "--top-k", "4", "--warm-up", "1", "--steps", "1"]
+    assert transformers_train.main([*arguments, "--output", str(tmp_path / "losses.png")]) == 1
+    assert "the loss did not fall" in capsys.readouterr().err

@@ -1,1 +1,0 @@
-"""Trains a tiny DeepSeek-V3.2 on a text, with dense attention and with sparse attention."""
