@@ -126,19 +126,6 @@ def test_a_config_that_is_none_is_left_alone(tmp_path: Path, second: Project) ->
         built(tmp_path, second)
 
 
-def test_a_compile_error_names_the_vendor_and_shows_the_compiler(
-    tmp_path: Path, first: Project
-) -> None:
-    first.write("npu/stock.cpp", "int broken( { }\n")
-    with pytest.raises(BuildError) as caught:
-        built(tmp_path, first)
-    message = str(caught.value)
-    assert message.startswith(
-        "the simulated kernels of vendor 'stock': compiling or linking failed"
-    )
-    assert re.search(r"npu/stock\.cpp:1:\d+: error:", message)
-
-
 def test_a_folder_that_the_wheel_ships_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path / "mine", 'custom = ["custom.cpp"]\n', 'opp = "opp"')
     made.write("custom.cpp", "")
