@@ -178,17 +178,6 @@ GRADIENTS = {
         )
         for vmap in ("torch.vmap", "torch._vmap_internals._vmap")
     },
-    # The derivative of (2x)^3, twice.
-    "a vectorised jacobian": (
-        """
-        import warnings
-        warnings.simplefilter("ignore")
-        jacobian = torch.autograd.functional.jacobian
-        made = jacobian(lambda x: op(x) ** 3, leaf, create_graph=True, vectorize=True)
-        leaf.grad = torch.autograd.grad(made.sum(), leaf)[0]
-        """,
-        [48, 48, 48],
-    ),
 }
 
 

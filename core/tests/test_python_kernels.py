@@ -122,7 +122,7 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
     ],
 )
 @pytest.mark.parametrize("what", ["kernel", "fake kernel"])
-def test_what_is_no_result_of_the_schema_is_refused(
+def test_a_wrong_result_is_refused(
     site: Site, returns: str, value: str, fault: str, what: str
 ) -> None:
     fakes = f"@hookimpl\ndef custom_pypto_fakes(generated): return {{'first': lambda x: {value}}}\n"
@@ -197,9 +197,7 @@ WRONG = ["y, x", "x", "x, k", "x, *, k=3", "x, k=3, m=1"]
 
 @pytest.mark.parametrize("arguments", WRONG)
 @pytest.mark.parametrize("what", ["kernel", "fake"])
-def test_function_that_does_not_take_the_arguments_is_refused(
-    site: Site, arguments: str, what: str
-) -> None:
+def test_function_with_other_arguments_is_refused(site: Site, arguments: str, what: str) -> None:
     given = {"kernel": "x, k=3", "fake": "x, k=3", what: arguments}
     fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first': lambda {given['fake']}: x}}\n"
     code = hook(f'{{"first": {{"CPU": lambda {given["kernel"]}: x}}}}', fakes)
