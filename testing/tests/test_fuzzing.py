@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -265,8 +266,13 @@ def calls(count: int, seed: int = 0) -> list[Any]:
         return [hostile_call(op, seed, each) for each in range(count)]
 
 
+@cache
+def many_calls() -> list[Any]:
+    return calls(3000)
+
+
 def test_every_change_and_size_is_drawn() -> None:
-    drawn = calls(3000)
+    drawn = many_calls()
     kinds = {change.split(" of ")[0] for each in drawn for change in each.changes}
     assert kinds == {
         *("valid", "any", "huge", "scalar", "presence", "dtype", "transposed", "strided"),
@@ -300,7 +306,7 @@ IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
 def test_change_of_a_right_call_is_what_its_name_says(change: str) -> None:
     for argument, other in ("xy", "yx"):
         changes = ("valid", f"{change} of {argument}")
-        drawn = [each.call.kwargs for each in calls(3000) if each.changes == changes]
+        drawn = [each.call.kwargs for each in many_calls() if each.changes == changes]
         assert drawn
         assert all(IS_CHANGED[change](given[argument], given[other]) for given in drawn)
 
