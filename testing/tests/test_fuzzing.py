@@ -325,12 +325,25 @@ def test_what_is_made_of_a_huge_tensor_needs_little_memory(name: str, change: Ch
         assert "allocate" not in text
 
 
-@pytest.mark.parametrize("bit", ["negative", "conjugate"])
-def test_torch_s_copy_of_either_view_explains_a_refusal(bit: str) -> None:
-    kernel = Outcome(None, RuntimeError('"copy_cpu" not implemented for such a dtype'))
-    for changes, is_explained in ((("valid", f"{bit} of x"), True), (("valid",), False)):
-        hostile = HostileCall(calls(1)[0].call, changes)
-        assert REASONS["torch's copy"](hostile, kernel, Outcome([], None)) == is_explained
+COPY = '"copy_cpu" not implemented for such a dtype'
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "change", "is_explained"),
+    [
+        ("torch's copy", COPY, "negative of x", True),
+        ("torch's copy", COPY, "conjugate of x", True),
+        ("torch's copy", COPY, "dtype of x", False),
+        ("memory", "plus: there is not enough memory", "expanded of x", True),
+        ("memory", "minus: there is not enough memory", "expanded of x", False),
+    ],
+)
+def test_a_reason_explains_its_own_refusals(
+    reason: str, text: str, change: str, is_explained: bool
+) -> None:
+    hostile = HostileCall(calls(1)[0].call, ("valid", change))
+    kernel, fake = Outcome(None, RuntimeError(text)), Outcome([], None)
+    assert REASONS[reason](hostile, kernel, fake) == is_explained
 
 
 def described(given: dict[str, Any]) -> dict[str, object]:
