@@ -303,7 +303,10 @@ def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine, op: s
     for place in places:
         assert f"\n  {place.format(**paths)}" in text
     assert text.count("cannot be loaded: ") == 2  # the broken one, and all of CANN's in one line
-    assert "ASCEND_CUSTOM_OPP_PATH" in text.splitlines()[-1]
+    *_, advice = text.splitlines()
+    assert "ASCEND_CUSTOM_OPP_PATH" in advice
+    rebuild = "launched is in the plugin's wheel where that is built with CANN: install the plugin"
+    assert (rebuild in advice) == (op == "headers_npu_launched")
 
 
 def test_query_tells_of_every_launch_without_choosing(machine: Machine) -> None:

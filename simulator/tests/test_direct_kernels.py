@@ -1,33 +1,11 @@
-"""AscendC kernels that are launched directly: compiled for the host, and run by a stream."""
+"""AscendC kernels that are launched directly: kernels/count.cpp, run by a stream."""
 
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import pytest
-from custom_pypto_simulator_build import build_kernels
-from script import PRELUDE, Run, write_kernels
-
-# Each block adds its number to a range of its own, and its turn to the last element.
-SOURCE = """\
-#include "kernel_operator.h"
-
-extern "C" __global__ __aicore__ void count(GM_ADDR data, int64_t size, int64_t claimed) {
-  AscendC::GlobalTensor<int32_t> numbers;
-  numbers.SetGlobalBuffer((__gm__ int32_t*)data, claimed);
-  const int64_t each = (size - 1) / AscendC::GetBlockNum();
-  AscendC::GlobalTensor<int32_t> own = numbers[AscendC::GetBlockIdx() * each];
-  for (int64_t i = 0; i < each; ++i) own.SetValue(i, own.GetValue(i) + AscendC::GetBlockIdx());
-  numbers.SetValue(size - 1, 10 * numbers.GetValue(size - 1) + AscendC::GetBlockIdx() + 1);
-  AscendC::DataCacheCleanAndInvalid<int32_t, AscendC::CacheLine::ENTIRE_DATA_CACHE>(numbers);
-}
-
-extern "C" void launch_count(uint32_t blocks, void* l2ctrl, void* stream, uint8_t* data,
-                             int64_t size, int64_t claimed) {
-  count<<<blocks, l2ctrl, stream>>>(data, size, claimed);
-}
-"""
+from script import PRELUDE, Run
 
 LAUNCH = (
     PRELUDE
@@ -42,17 +20,10 @@ def launch(data, size, claimed):
 )
 
 
-@pytest.fixture(scope="module")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("ascendc")
-    write_kernels(root, SOURCE)
-    return build_kernels([root], root / "opp")["mine"]
-
-
 @pytest.fixture
-def run(run: Run, kernels: Path) -> Run:
-    """Runs a script after `LAUNCH`, with the kernels of `SOURCE`."""
-    return partial(run, prelude=LAUNCH, ASCEND_CUSTOM_OPP_PATH=kernels)
+def run(run: Run) -> Run:
+    """Runs a script after `LAUNCH`."""
+    return partial(run, prelude=LAUNCH)
 
 
 def test_every_block_runs_the_last_one_first(run: Run) -> None:

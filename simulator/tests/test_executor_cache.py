@@ -5,8 +5,6 @@ tests/npu/launch/test_executor_cache.py has the launches of core.
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
 from script import PRELUDE, Run
 
@@ -52,53 +50,44 @@ OP, KEY = b"aclnnTestWorkspace", ctypes.create_string_buffer(b"a key")
 )
 
 
-@pytest.fixture
-def run(run: Run) -> Run:
-    """Runs a script after `USING`."""
-    return partial(run, prelude=USING)
+# What is told of the cache, and a script after `USING` that shows it.
+MISUSE = {
+    "the key is read in phase 1": """
+x, out = npu(1.0), npu(0.0)
+begin(OP, KEY, x, out)
+KEY.value = b"b key"
+finish(OP, *prepare(OP, x, out))
+begin(OP, KEY, x, out)
+executor, size = find(KEY)
+assert find(ctypes.create_string_buffer(b"a key")) is None
+finish(OP, executor, size)
+""",
+    "storages that are not those of the op fail phase 2": """
+x, out = npu(1.0), npu(0.0)
+launch_as(KEY, OP, x, out)
+begin(OP, KEY, x)
+with raises("the launch in the cache has 2 tensors, but AddTensorAddrToCachedList was called"):
+    finish(OP, *find(KEY))
+""",
+    "an executor is for one launch": """
+x, out = npu(1.0), npu(0.0)
+launch_as(KEY, OP, x, out)
+begin(OP, KEY, x, out)
+executor, size = find(KEY)
+finish(OP, executor, size)
+with raises("561101"):
+    finish(OP, executor, size)
+""",
+    "an op that sets the shape of an output is not cached": """
+x, out = npu(1.0, 0.0, 2.0), npu(0.0, 0.0, 0.0)
+launch_as(KEY, b"aclnnTestPositive", x, out)
+assert out.tolist() == [1, 2, 0]
+begin(b"aclnnTestPositive", KEY, x, out)
+assert find(KEY) is None
+""",
+}
 
 
-def test_the_key_is_read_in_phase_1(run: Run) -> None:
-    run("""
-        x, out = npu(1.0), npu(0.0)
-        begin(OP, KEY, x, out)
-        KEY.value = b"b key"
-        finish(OP, *prepare(OP, x, out))
-        begin(OP, KEY, x, out)
-        executor, size = find(KEY)
-        assert find(ctypes.create_string_buffer(b"a key")) is None
-        finish(OP, executor, size)
-    """)
-
-
-def test_storages_that_are_not_those_of_the_op_fail_phase_2(run: Run) -> None:
-    run("""
-        x, out = npu(1.0), npu(0.0)
-        launch_as(KEY, OP, x, out)
-        begin(OP, KEY, x)
-        text = "the launch in the cache has 2 tensors, but AddTensorAddrToCachedList was called"
-        with raises(text):
-            finish(OP, *find(KEY))
-    """)
-
-
-def test_an_executor_from_the_cache_is_for_one_launch(run: Run) -> None:
-    run("""
-        x, out = npu(1.0), npu(0.0)
-        launch_as(KEY, OP, x, out)
-        begin(OP, KEY, x, out)
-        executor, size = find(KEY)
-        finish(OP, executor, size)
-        with raises("561101"):
-            finish(OP, executor, size)
-    """)
-
-
-def test_an_op_that_sets_the_shape_of_an_output_is_not_cached(run: Run) -> None:
-    run("""
-        x, out = npu(1.0, 0.0, 2.0), npu(0.0, 0.0, 0.0)
-        launch_as(KEY, b"aclnnTestPositive", x, out)
-        assert out.tolist() == [1, 2, 0]
-        begin(b"aclnnTestPositive", KEY, x, out)
-        assert find(KEY) is None
-    """)
+@pytest.mark.parametrize("script", MISUSE.values(), ids=MISUSE)
+def test_the_cache_is_as_cann_s(run: Run, script: str) -> None:
+    run(script, prelude=USING)

@@ -5,21 +5,7 @@ tests/npu/launch/test_faults.py has every function and kind that can fail, in la
 
 from __future__ import annotations
 
-import pytest
 from script import Run
-
-
-@pytest.mark.parametrize(("kind", "phase"), [("creation", 0), ("phase1", 1), ("phase2", 2)])
-def test_a_call_fails_once_and_the_next_works(run: Run, kind: str, phase: int) -> None:
-    run(f"""
-        value, out = torch.ones(2, device="npu"), torch.empty(2, device="npu")
-        sim.fail("{kind}")
-        with raises("phase {phase}", "fault injected ({kind}"):
-            launch_tensors("aclnnTestAdd", value, value, out)
-        assert not sim.disarm("{kind}")
-        launch_tensors("aclnnTestAdd", value, value, out)
-        assert out.cpu().tolist() == [2, 2] and sim.live_objects()["tensor"] == 0
-    """)
 
 
 def test_a_setting_that_cannot_be_read_ends_the_process(run: Run) -> None:

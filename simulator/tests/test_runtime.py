@@ -2,23 +2,7 @@
 
 from __future__ import annotations
 
-from script import PRELUDE, Run, run_alone
-
-
-def test_tensors_go_to_the_device_and_back(run: Run) -> None:
-    run("""
-        value = torch.arange(12.0).reshape(3, 4)
-        assert value.npu()[1:, ::2].cpu().equal(value[1:, ::2])
-        assert value.to("npu", non_blocking=True).to(torch.bfloat16).cpu().equal(value.bfloat16())
-    """)
-
-
-def test_torch_imports_torch_npu_by_itself(run: Run) -> None:
-    run(
-        "import torch; assert torch.ones(2).npu().sum().item() == 2",
-        prelude="import custom_pypto_simulator\n",
-        TORCH_DEVICE_BACKEND_AUTOLOAD=1,
-    )
+from script import Run
 
 
 def test_activation_after_torch_npu_is_refused(run: Run) -> None:
@@ -45,18 +29,6 @@ def test_looking_for_torch_npu_imports_nothing(run: Run) -> None:
     )
 
 
-def test_device_count_is_configurable(run: Run) -> None:
-    run(
-        """
-        assert torch.npu.device_count() == 3
-        first, last = torch.ones(2, device="npu:0"), torch.ones(2, device="npu:2")
-        assert (last + 1).device.index == 2
-        assert (first + last.to("npu:0")).cpu().tolist() == [2, 2]
-    """,
-        CUSTOM_PYPTO_SIM_DEVICES=3,
-    )
-
-
 def test_memory_runs_out_at_the_limit(run: Run) -> None:
     run(
         """
@@ -68,20 +40,6 @@ def test_memory_runs_out_at_the_limit(run: Run) -> None:
     """,
         CUSTOM_PYPTO_SIM_MEMORY=100 << 20,
     )
-
-
-def test_streams_run_behind_the_host(run: Run) -> None:
-    run("""
-        value = torch.zeros(4, device="npu")
-        torch.npu.synchronize()
-        sim.delay("aclnnInplaceAdds", 0.2)
-        value.add_(1)
-        event = torch.npu.Event()
-        event.record()
-        assert not event.query()
-        event.synchronize()
-        assert event.query() and value.cpu().tolist() == [1] * 4
-    """)
 
 
 def test_a_missing_event_shows_a_stale_value(run: Run) -> None:
@@ -116,17 +74,6 @@ def test_fork_after_use_leaves_the_parent_working(run: Run) -> None:
         assert os.waitpid(child, 0)[1] == 0
         assert (value + 1).cpu().tolist() == [2, 2]
     """)
-
-
-def test_the_process_ends_with_work_pending() -> None:
-    code = """
-sim.delay("*", 0.01)
-value = torch.ones(1000, device="npu")
-for _ in range(20):
-    value = value * 2
-"""
-    ended = run_alone(PRELUDE + code, {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"})
-    assert ended.returncode == 0, ended.stderr
 
 
 def test_graph_capture_refuses_a_host_synchronisation(run: Run) -> None:

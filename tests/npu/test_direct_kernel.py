@@ -1,10 +1,7 @@
-"""advance_step's own kernel, which is launched directly: what only it does, and its order."""
+"""What only advance_step's own kernel does, which is launched directly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
 from worker import Start
 
 
@@ -20,41 +17,7 @@ def test_gives_no_slot_where_the_cpu_refuses(start: Start) -> None:
     assert start("custom").run("direct.gives_no_slot_where_the_cpu_refuses") == [-1, -1, -1]
 
 
-def test_does_not_overtake_what_is_queued(start: Start, queue: int) -> None:
-    run = start("custom", queue).run
-    assert run("direct.sees_what_is_queued_before_it", False)
-
-
-@pytest.mark.parametrize("queue", [1, 2])
-def test_a_launch_beside_the_queue_would_overtake(start: Start, queue: int) -> None:
-    run = start("custom", queue).run
-    assert not run("direct.sees_what_is_queued_before_it", True)
-
-
-def test_the_one_on_this_machine_is_shown(start: Start) -> None:
-    assert start("custom").run("direct.chosen_kernel") == "adv_step_flash"
-    assert start("stock").run("direct.chosen_kernel") == "aclnnAdvanceStep"
-
-
 def test_without_it_int32_is_refused_with_the_way_out(start: Start) -> None:
     message = start("stock").run("direct.refusal_of_int32")
     assert message.startswith("npu_advance_step_flashattn: argument 'sampled_token_ids' must be ")
     assert "adv_step_flash has none, where the plugin was built with CANN" in message
-
-
-def test_without_any_kernel_the_error_says_how_to_get_one(
-    run_code: Callable[[str, str], str],
-) -> None:
-    code = """
-import os, torch, torch_npu, custom_pypto
-del os.environ["ASCEND_CUSTOM_OPP_PATH"]
-ints = [torch.zeros(2, dtype=torch.int64, device="npu") for _ in range(5)]
-call = [*ints, torch.zeros(2, 1, dtype=torch.int64, device="npu"), 2, 2, 16]
-try:
-    torch.ops.custom_pypto.npu_advance_step_flashattn(*call)
-except RuntimeError as error:
-    print(error)
-"""
-    printed = run_code("stock", code)
-    assert "no NPU kernel for it, which would be one of adv_step_flash, aclnnAdvance" in printed
-    assert "install the plugin from its source after `source <CANN folder>/set_env.sh`" in printed

@@ -134,28 +134,3 @@ def test_strided_caches_are_for_the_pieces_with_their_limits(start: Start) -> No
 def test_refuses_a_gradient_of_sums_over_rotated_parts_alone(graph_npu: Worker) -> None:
     message = graph_npu.run("eager.refuses_a_gradient_of_sums_over_rotated_parts_alone")
     assert "argument 'd_lse' must be None on an NPU" in message
-
-
-def test_the_mla_prolog_launches_the_stock_kernel_for_nz_weights(npu: Worker) -> None:
-    assert npu.run("eager.runs_the_mla_prolog_with_nz_weights", 7168) == 1
-
-
-def test_the_mla_prolog_is_composed_for_nz_weights_of_other_sizes(npu: Worker) -> None:
-    assert npu.run("eager.runs_the_mla_prolog_with_nz_weights", 256) > 10
-
-
-@pytest.mark.parametrize(
-    ("kernels", "cann", "is_launched"),
-    [
-        ("stock", "8.5.0.alpha003", True),
-        ("stock", "9.0.0", True),
-        ("older", "8.5.0.alpha002", False),
-        ("older", "8.3.RC1", False),
-        ("older", "unreadable", False),
-    ],
-)
-def test_the_mla_prolog_is_launched_only_if_its_parameters_are_known(
-    start: Start, kernels: str, cann: str, is_launched: bool
-) -> None:
-    counted = start(kernels, cann=cann).run("eager.runs_the_mla_prolog_with_nz_weights", 7168)
-    assert counted == 1 if is_launched else counted > 10

@@ -1,4 +1,4 @@
-"""The fused op's weights: plain, in NZ order by shape or by format, declared to be NZ."""
+"""Weights of the fused op and of the prologs: plain, in NZ order by shape or format, declared."""
 
 from __future__ import annotations
 
@@ -83,6 +83,52 @@ def test_plain_weights_that_nz_order_cannot_hold_are_for_the_pieces(start: Start
     assert phase_1_runs > 1 + 5
     assert "SparseAttentionPto" not in types
     assert "SparseFlashAttention" in types
+
+
+@pytest.mark.parametrize(
+    ("dtype", "rows", "columns"),
+    [("int8", 48, 64), ("int8", 17, 40), ("bfloat16", 48, 64), ("bfloat16", 17, 40)],
+)
+def test_matrices_are_cast_to_nz_and_back(
+    graph_npu: Worker, dtype: str, rows: int, columns: int
+) -> None:
+    graph_npu.run("weights.casts_there_and_back", dtype, rows, columns)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "size", "is_launched"),
+    [("custom", "deepseek", True), ("stock", "deepseek", False), ("custom", "few-heads", False)],
+)
+def test_the_quantised_indexer_prolog_is_launched_for_nz_weights_or_composed(
+    start: Start, kernels: str, size: str, is_launched: bool
+) -> None:
+    counted = start(kernels).run("weights.indexer_prolog_agrees", size)
+    assert counted == 1 if is_launched else counted > 10
+
+
+@pytest.mark.parametrize("hidden", [7168, 256])
+def test_the_mla_prolog_is_launched_for_nz_weights_of_its_sizes_or_composed(
+    npu: Worker, hidden: int
+) -> None:
+    counted = npu.run("weights.mla_prolog_agrees", hidden)
+    assert counted == 1 if hidden == 7168 else counted > 10
+
+
+@pytest.mark.parametrize(
+    ("kernels", "cann", "is_launched"),
+    [
+        ("stock", "8.5.0.alpha003", True),
+        ("stock", "9.0.0", True),
+        ("older", "8.5.0.alpha002", False),
+        ("older", "8.3.RC1", False),
+        ("older", "unreadable", False),
+    ],
+)
+def test_the_mla_prolog_is_launched_only_if_its_parameters_are_known(
+    start: Start, kernels: str, cann: str, is_launched: bool
+) -> None:
+    counted = start(kernels, cann=cann).run("weights.mla_prolog_agrees", 7168)
+    assert counted == 1 if is_launched else counted > 10
 
 
 CALLS = """

@@ -1,4 +1,4 @@
-"""The graph engine: computes graphs of torchair node by node, for libge_runner.so.
+"""The graph engine: computes graphs of torchair node by node, when torchair calls.
 
 Nodes run in an adverse order: those that no output needs do not run, and of those that may run
 next, the one made last comes first. So a converter that relies on the order in which it made nodes
@@ -7,90 +7,28 @@ fails. The values between nodes live until the end of a run.
 
 from __future__ import annotations
 
-import ctypes
 import heapq
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch_npu
 from torch import Tensor
 
 from . import graph_kernels, graph_operators
-from .graph_memory import (
-    ModelDef,
-    allocate,
-    from_tiles,
-    ge_type_to_torch_type,
-    on_device,
-    torch_type,
-    type_of,
-    view,
-)
+from .graph_memory import ModelDef, on_device, torch_type, view
 
 _OF_GRAPHS = ("Data", "Const", "NetOutput")
 _FRACTAL_NZ = 29
 _SIZES = re.compile(r"torch\.Size\(\[(.*?)\]")
 
 
-class Border(ctypes.Structure):
-    """An input or output of a graph, as in engine.h."""
-
-    data: int | None
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("bytes", ctypes.c_size_t),
-        ("dtype", ctypes.c_int32),
-        ("format", ctypes.c_int32),
-        ("rank", ctypes.c_size_t),
-        ("sizes", ctypes.c_int64 * 16),
-    )
-
-    @property
-    def shape(self) -> list[int]:
-        """The shape of the storage."""
-        return list(self.sizes[: self.rank])
-
-    @property
-    def tensor(self) -> Tensor:
-        """The memory."""
-        return view(self.data or 0, self.shape, ge_type_to_torch_type(self.dtype))
-
-    @property
-    def argument(self) -> Tensor:
-        """The memory as nodes see it: the engine brings a matrix in FRACTAL_NZ to plain order."""
-        is_plain = self.format != _FRACTAL_NZ
-        return self.tensor if is_plain else on_device(from_tiles(self.tensor))
-
-    def write(self, result: Tensor, dtype: int) -> None:
-        """Puts a result here; where there is no memory yet, allocates it for the caller."""
-        size = result.nbytes
-        if self.data is None:
-            self.bytes = max(size, 1)
-            self.data = allocate(self.bytes)
-        elif self.bytes < size:
-            # GE, too, compares with the size that torchair passes, not with the shape.
-            outdated = (
-                ": torchair gives the size of the tensor that an earlier call had at this address."
-                " Keep that tensor, or compile the function again"
-            )
-            raise ValueError(
-                f"an output needs {size} bytes, {self.bytes} were given"
-                f"{outdated if self.tensor.nbytes >= size else ''}"
-            )
-        self.dtype, self.rank = dtype, result.dim()
-        self.sizes[: self.rank] = result.shape
-        ctypes.memmove(self.data, result.data_ptr(), size)
-
-
 class Graph:
     """A serialised graph of torchair."""
 
     def __init__(self, serialised: bytes) -> None:
-        """Raises ValueError when an operator that an output needs is not emulated.
-
-        As GE, before anything runs: what fails on a stream reaches Python as a number.
-        """
+        """Raises ValueError when an operator that an output needs is not emulated."""
         # Further graphs belong to control flow.
         self._nodes = ModelDef.FromString(serialised).graph[0].op
         self._arguments = [node for node in self._nodes if node.type == "Data"]
@@ -99,31 +37,28 @@ class Graph:
         for node in self._order:
             if node.type not in _OF_GRAPHS:
                 self._kernels[node.type] = _kernel(node.type)
-        outputs = next(node for node in self._nodes if node.type == "NetOutput")
-        self.outputs = [(type_of(each.dtype), each.shape.dim) for each in outputs.input_desc]
-        self.is_static = not any(
-            size < 0
-            for node in self._arguments
-            for description in node.output_desc
-            for size in description.shape.dim
-        )
 
-    @torch.inference_mode()
-    def run(self, inputs: Sequence[Border], outputs: Sequence[Border]) -> None:
-        """Computes the outputs. Raises ValueError, or what a kernel raises."""
+    @torch.no_grad()
+    def run(self, inputs: Sequence[Tensor], assigned: Sequence[Tensor | None]) -> list[Tensor]:
+        """Computes the outputs, into those that are assigned, once the current stream is done.
+
+        Raises ValueError, or what a kernel raises.
+        """
+        torch_npu.npu.current_stream().synchronize()
         values: dict[str, Tensor] = {}
         symbols: dict[str, int] = {}
         # Arguments first, used or not: the sizes of other nodes may be computed from theirs.
         for node in self._arguments:
-            value = values[f"{node.name}:0"] = inputs[node.attr["index"].i].argument
+            value = values[f"{node.name}:0"] = _argument(inputs[node.attr["index"].i])
             _bind(node.output_desc[0], value, symbols)
         for node in self._order:
             given = [values[name] if name else None for name in node.input if not _is_control(name)]
             if node.type == "NetOutput":
-                _finish(node, given, outputs)
+                outputs = _outputs(node, given, assigned)
                 continue
             for index, result in enumerate(self._compute(node, given, symbols)):
                 values[f"{node.name}:{index}"] = result
+        return outputs
 
     def _compute(
         self, node: Any, inputs: Sequence[Tensor | None], symbols: dict[str, int]
@@ -219,10 +154,31 @@ def _value(attribute: Any) -> Any:
     return list(value.i) or list(value.dt) if field == "list" else value
 
 
-def _finish(node: Any, results: Sequence[Tensor | None], outputs: Sequence[Border]) -> None:
-    if len(results) != len(outputs):
-        raise ValueError(f"the graph has {len(results)} outputs, room is for {len(outputs)}")
-    for result, description, output in zip(results, node.input_desc, outputs, strict=True):
+def _argument(tensor: Tensor) -> Tensor:
+    """An argument's memory, as nodes see it; for a matrix in FRACTAL_NZ, a copy in plain order."""
+    if tensor.is_cpu:
+        return tensor
+    if torch_npu.get_npu_format(tensor) != _FRACTAL_NZ:
+        return view(tensor.data_ptr(), tensor.shape, tensor.dtype)
+    if tensor.dim() != 2:
+        raise ValueError("only matrices can be in FRACTAL_NZ")
+    rows, columns = tensor.shape
+    tile = 32 // tensor.itemsize
+    sizes = (-(-columns // tile), -(-rows // 16), 16, tile)
+    tiles = view(tensor.untyped_storage().data_ptr(), sizes, tensor.dtype)
+    return on_device(tiles.permute(1, 2, 0, 3).flatten(2, 3).flatten(0, 1)[:rows, :columns])
+
+
+def _outputs(
+    node: Any, results: Sequence[Tensor | None], assigned: Sequence[Tensor | None]
+) -> list[Tensor]:
+    outputs = []
+    for number, (result, description) in enumerate(zip(results, node.input_desc, strict=True)):
         assert result is not None
         dtype = torch_type(description.dtype)
-        output.write(result.to(dtype).contiguous(), type_of(description.dtype))
+        output = assigned[number] if assigned else None
+        if output is None:
+            output = torch.empty(result.shape, dtype=dtype, device="npu")
+        view(output.data_ptr(), output.shape, dtype).copy_(result)
+        outputs.append(output)
+    return outputs

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import torch
+import torch_npu
 from torch import Tensor
 
 from .graph_memory import (
@@ -267,18 +268,15 @@ def _create(kind: str, *arguments: Any) -> int:
 
 
 def _launch(name: str, arguments: Sequence[Any]) -> None:
-    """Both phases, on a stream of their own."""
-    size, executor, stream = ctypes.c_uint64(), ctypes.c_void_p(), ctypes.c_void_p()
+    """Both phases, on the current stream; waits until the kernel has run."""
+    size, executor = ctypes.c_uint64(), ctypes.c_void_p()
     ends = ctypes.byref(size), ctypes.byref(executor)
     expect_success(_function(f"{name}GetWorkspaceSize")(*arguments, *ends), name)
     workspace = empty_on_device([size.value], torch.uint8)
-    acl, place = library("libascendcl.so"), ctypes.c_void_p(workspace.data_ptr())
-    expect_success(acl.aclrtCreateStream(ctypes.byref(stream)), "aclrtCreateStream")
-    try:
-        expect_success(_function(name)(place, size, executor, stream), name)
-        expect_success(acl.aclrtSynchronizeStream(stream), name)
-    finally:
-        acl.aclrtDestroyStream(stream)
+    place = ctypes.c_void_p(workspace.data_ptr())
+    stream = ctypes.c_void_p(torch_npu.npu.current_stream().npu_stream)
+    expect_success(_function(name)(place, size, executor, stream), name)
+    expect_success(library("libascendcl.so").aclrtSynchronizeStream(stream), name)
 
 
 def _function(name: str) -> Any:

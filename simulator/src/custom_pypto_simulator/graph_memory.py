@@ -47,15 +47,6 @@ def expect_success(code: int, what: str) -> None:
         fail(what)
 
 
-def allocate(size: int) -> int:
-    """The address of `size` bytes on the device. Raises RuntimeError."""
-    data = ctypes.c_void_p()
-    acl = library("libascendcl.so")
-    expect_success(acl.aclrtMalloc(ctypes.byref(data), ctypes.c_size_t(size), 0), "aclrtMalloc")
-    assert data.value is not None
-    return data.value
-
-
 def view(data: int, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     """The memory at `data` as a tensor, which does not own it."""
     size = math.prod(shape) * dtype.itemsize
@@ -69,8 +60,11 @@ def empty_on_device(shape: Sequence[int], dtype: torch.dtype) -> Tensor:
     size = math.prod(shape) * dtype.itemsize
     if size == 0:
         return torch.empty(shape, dtype=dtype, device="cpu")
-    buffer = (ctypes.c_char * size).from_address(data := allocate(size))
-    weakref.finalize(buffer, library("libascendcl.so").aclrtFree, ctypes.c_void_p(data))
+    acl, data = library("libascendcl.so"), ctypes.c_void_p()
+    expect_success(acl.aclrtMalloc(ctypes.byref(data), ctypes.c_size_t(size), 0), "aclrtMalloc")
+    assert data.value is not None
+    buffer = (ctypes.c_char * size).from_address(data.value)
+    weakref.finalize(buffer, acl.aclrtFree, data)
     return torch.frombuffer(buffer, dtype=dtype).view(shape)
 
 
@@ -87,19 +81,7 @@ def copy_on_device(tensor: Tensor) -> Tensor:
     return empty_on_device(tensor.shape, tensor.dtype).copy_(tensor)
 
 
-def type_of(number: int) -> int:
-    """CANN's data type for the number of one in a serialised graph."""
-    return int(getattr(DataType, NamedType.Name(number)))
-
-
 def torch_type(number: int) -> torch.dtype:
-    """The type of torch for the same. Raises RuntimeError when there is none."""
-    found: torch.dtype = ge_type_to_torch_type(type_of(number))
+    """The type for the number of one in a serialised graph. Raises RuntimeError."""
+    found: torch.dtype = ge_type_to_torch_type(getattr(DataType, NamedType.Name(number)))
     return found
-
-
-def from_tiles(tiles: Tensor) -> Tensor:
-    """A matrix in plain order, of tiles in FRACTAL_NZ, with their padding."""
-    if tiles.dim() != 4:
-        raise ValueError("only matrices can be in FRACTAL_NZ")
-    return tiles.permute(1, 2, 0, 3).flatten(2, 3).flatten(0, 1)

@@ -11,8 +11,7 @@ from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.errors import BuildError
 
 from .cache import cache_folder, locked
-from .libraries import build_libraries, objects_folder
-from .toolchain import LINK_FLAGS, compile_flags, digest
+from .libraries import LINK_FLAGS, build_libraries, compile_flags, digest, objects_folder
 
 
 def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[str, Path]:

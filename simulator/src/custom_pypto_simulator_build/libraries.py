@@ -1,8 +1,12 @@
-"""The simulated CANN libraries: built against the installed wheels, and kept in the cache."""
+"""The simulated CANN libraries, built into the cache; how simulated kernels are compiled, too."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import importlib.machinery
+import importlib.metadata
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,29 +16,19 @@ from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
 
 from .cache import cache_folder, locked
-from .toolchain import (
-    LINK_FLAGS,
-    SOURCES,
-    compile_flags,
-    compiler_identity,
-    digest,
-    package_folder,
-    read_files,
-    version,
-)
 
-_CANN = "libascendcl.so"
-_RUNTIME = {
-    _CANN: "runtime",
-    "libge_runner.so": "ge",
-    # These have no functions of their own: what is looked up in them is found in _CANN.
-    **dict.fromkeys(("libnnopbase.so", "libacl_op_compiler.so", "libhccl.so"), ""),
-    **dict.fromkeys(("libacl_tdt_channel.so", "libgraph.so", "libfmk_parser.so"), ""),
-    "libascend_protobuf.so": "",
-}
-"""Folder of sources by soname, in load order."""
+SOURCES = Path(__file__).parent.parent / "custom_pypto_simulator"
+"""Where the simulator's own sources and headers are."""
+
+LINK_FLAGS = ("-Wl,-z,now",)
+
+_CANN, _OPS = "libascendcl.so", "libopapi.so"
+_EMPTY = (
+    *("libnnopbase.so", "libacl_op_compiler.so", "libacl_tdt_channel.so", "libhccl.so"),
+    *("libge_runner.so", "libgraph.so"),
+)
+"""These have no functions of their own: what is looked up in them is found in _CANN."""
 _OF_TORCH = ("libtorch_cpu.so", "libc10.so")
-_OPS = "libopapi.so"
 
 
 @dataclass(frozen=True)
@@ -64,40 +58,89 @@ def build_libraries() -> Libraries:
     """Every simulated library, built now or found in the cache. Raises BuildError."""
     cache = cache_folder()
     scratch = objects_folder()
-    folder = cache / "libraries" / digest([scratch.name, *read_files(SOURCES / "csrc")])
+    folder = cache / "libraries" / digest([scratch.name, *_EMPTY, *read_files(SOURCES / "csrc")])
+    cann, *empty = (folder / soname for soname in (_CANN, *_EMPTY))
     of_torch = tuple(package_folder("torch") / "lib" / name for name in _OF_TORCH)
-    libraries = Libraries(tuple(folder / soname for soname in _RUNTIME), of_torch, folder / _OPS)
+    libraries = Libraries((cann, *empty), of_torch, folder / _OPS)
     if not libraries.ops.exists():
         with locked(cache):
-            for path, sources in zip(libraries.runtime, _RUNTIME.values(), strict=True):
-                _build(path, sources, scratch, [] if path.name == _CANN else [str(folder / _CANN)])
+            _build(cann, "runtime", scratch, [])
+            for path in empty:
+                _build(path, "", scratch, [str(cann)])
             # The last one: it says that all are there.
             _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
     return libraries
 
 
 def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) -> None:
-    command = find_compiler().command
-    file = NinjaFile(scratch / library.name, [*command, *compile_flags()])
-    for source in _together(SOURCES / "csrc" / sources, scratch / library.name) if sources else ():
-        file.compile(str(source), [])
-    built = scratch / library.name / library.name
+    command, folder = find_compiler().command, scratch / library.name
+    file = NinjaFile(folder, [*command, *compile_flags()])
+    if sources:
+        # One file that includes all: headers take most of the time.
+        together = folder / "together.cpp"
+        names = sorted((SOURCES / "csrc" / sources).glob("*.cpp"))
+        folder.mkdir(parents=True, exist_ok=True)
+        together.write_text("".join(f'#include "{each}"\n' for each in names), encoding="utf-8")
+        file.compile(str(together), [])
     link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
-    file.link(str(built), link, ["-Wl,--no-as-needed", *needed])
+    file.link(str(folder / library.name), link, ["-Wl,--no-as-needed", *needed])
     try:
         run_ninja(file.write(), scratch, is_captured=True)
     except BuildError as error:
         raise BuildError(f"the simulated {library.name}: {error}") from None
-    source_files.replace(built, library)
+    source_files.replace(folder / library.name, library)
 
 
-def _together(sources: Path, scratch: Path) -> list[Path]:
-    """A file that includes the sources, and the sources that no other can be compiled with.
+def compile_flags() -> tuple[str, ...]:
+    """The flags of all sources. Raises BuildError when torch or torch_npu is not installed."""
+    torch = package_folder("torch") / "include"
+    # The torch_npu wheel carries the ACL headers.
+    acl = package_folder("torch_npu") / "include" / "third_party" / "acl" / "inc"
+    include = SOURCES / "include"
+    # Recorded in each library, see runtime.h.
+    abi = f"torch {version('torch')}, simulator headers {digest(read_files(include))[:12]}"
+    return (
+        *("-std=c++20", "-O1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror"),
+        *("-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DFUNC_VISIBILITY"),
+        f'-DCUSTOM_PYPTO_SIM_ABI="{abi}"',
+        f"-I{include}",
+        f"-I{include / 'ascendc'}",
+        *(f"-isystem{each}" for each in (torch, torch / "torch" / "csrc" / "api" / "include", acl)),
+    )
 
-    Headers take most of the time, so they are parsed once.
-    """
-    scratch.mkdir(parents=True, exist_ok=True)
-    together = scratch / "together.cpp"
-    lines = [f'#include "{source}"\n' for source in sorted(sources.glob("*.cpp"))]
-    together.write_text("".join(lines), encoding="utf-8")
-    return [together, *sorted((sources / "alone").glob("*.cpp"))]
+
+def compiler_identity() -> str:
+    """A text that changes when the compiler is replaced. Raises BuildError."""
+    program = find_compiler().command[0]
+    path = Path(shutil.which(program) or program).resolve()
+    status = path.stat()
+    return f"{path} {status.st_size} {status.st_mtime_ns}"
+
+
+def package_folder(package: str) -> Path:
+    """The folder of an installed package, which is not imported. Raises BuildError."""
+    spec = importlib.machinery.PathFinder.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise BuildError(
+            f"{package} is not installed in this environment; the simulator is built against its "
+            f"headers. Install it: pip install --no-deps {package}==2.13.0"
+        )
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def version(distribution: str) -> str:
+    """The installed version. Raises BuildError when there is none."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        raise BuildError(f"{distribution} is not installed in this environment") from None
+
+
+def digest(texts: Iterable[str]) -> str:
+    """A short hash of `texts`."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:24]
+
+
+def read_files(folder: Path) -> list[str]:
+    """The texts of the files below `folder`."""
+    return [path.read_text("utf-8") for path in sorted(folder.rglob("*")) if path.is_file()]

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 from itertools import product
 from typing import Any
 
-import custom_pypto_simulator as sim
 import torch
-import torch_npu
-from custom_pypto import core
 from torch import Tensor
 
 from scenarios.calls import count_phase_1, refusal
@@ -74,44 +70,10 @@ def gives_no_slot_where_the_cpu_refuses() -> list[int]:
     return slots[:3]
 
 
-def chosen_kernel() -> str:
-    """The symbol that the op would launch here."""
-    (kernel,) = (each for each in core.npu_kernels("advance_step") if len(each.symbols) == 2)
-    return kernel.symbol
-
-
 def refusal_of_int32() -> str:
     """The error for int32."""
     call, _ = _both(8, 3, torch.int32)
     return refusal(op, *call)
-
-
-def sees_what_is_queued_before_it(beside_the_queue: bool) -> bool:
-    """Whether the lengths are those that an op wrote which is still in the queue.
-
-    That holds up the thread that launches the op. `beside_the_queue`: the kernel is launched on the
-    same stream by itself.
-    """
-    (kernel,) = (each for each in core.npu_kernels("advance_step") if "adv_step" in each.symbol)
-    launcher = ctypes.CDLL(str(kernel.library)).adv_step_flash
-    call, expected = _both(6, 6, torch.int64)
-    ones = torch.ones(6, dtype=torch.int64, device="npu")
-    op(*expected)
-    # Asking for the stream waits for the queue.
-    stream = torch_npu.npu.current_stream().npu_stream
-    call[3] -= ones
-    torch_npu.npu.synchronize()
-    sim.delay("launch:aclnnInplaceAdd", 0.2)
-    call[3].add_(ones)
-    if beside_the_queue:
-        addresses = [ctypes.c_void_p(each.data_ptr()) for each in _tensors(call)]
-        numbers = [6, 6, BLOCK_SIZE, COLUMNS, COLUMNS, 0b111111]
-        launcher(1, None, ctypes.c_void_p(stream), *addresses, *map(ctypes.c_int64, numbers))
-    else:
-        op(*call)
-    torch_npu.npu.synchronize()
-    sim.delay("launch:aclnnInplaceAdd", 0)
-    return torch.equal(call[4].cpu(), expected[4])
 
 
 def _expect_exact(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import torch
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
-from custom_pypto_plugin import SampleInput
-from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.on_device import with_other_values
 from custom_pypto_testing.checks.values import compare_with_reference
 from custom_pypto_testing.outputs import Run
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
-from scenarios.fractal_nz import to_fractal_nz
 from scenarios.samples import case_named, cases_of, refused_cases
 
 
@@ -197,25 +193,3 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
     return refusal(op, **{**given, "d_lse": ones})
-
-
-def runs_the_mla_prolog_with_nz_weights(hidden: int) -> int:
-    """Weights in the private format FRACTAL_NZ, for hidden states of this size.
-
-    The other sizes are DeepSeek's. Returns how often phase 1 ran: once for one kernel.
-    """
-    sizes = replace(
-        samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
-    )
-    on_cpu = list(samples.mla_arguments(sizes).values())
-    on_npu = [tensor.to("npu") for tensor in on_cpu]
-    for index in (1, 2, 4):
-        on_npu[index] = to_fractal_nz(on_cpu[index])
-    mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
-    returned, counted = count_phase_1(mla_prolog, *on_npu)
-    expected = mla_prolog(*on_cpu)
-    sample = SampleInput(tuple(on_cpu))
-    comparison.compare(tuple(each.cpu() for each in returned), expected, sample)
-    for index in (10, 11):
-        torch.testing.assert_close(on_npu[index].cpu(), on_cpu[index])
-    return counted

@@ -1,28 +1,91 @@
-"""The fused op's weights in each form that it takes, on NPU tensors."""
+"""Weights in each form that ops take, on NPU tensors: the fused op's, and those of the prologs."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
 import custom_pypto_sparse_attention as plugin
 import torch
+import torch_npu
+from custom_pypto_lightning_indexer_prolog import comparison as comparison_of_indexer
+from custom_pypto_lightning_indexer_prolog import samples as samples_of_indexer
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, samples
 from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
-from scenarios.calls import count_phase_1, refusal
-from scenarios.fractal_nz import to_fractal_nz
+from scenarios.calls import count_phase_1, refusal, to_device
 from scenarios.graph import compiled, types_in
 
 CACHES = (10, 11, 19)
 WEIGHTS = (1, 2, 4, 14, 15, 16)
 
+ND, NZ = 2, 29
+
 Arguments = list[torch.Tensor]
+
+
+def to_fractal_nz(matrix: torch.Tensor) -> torch.Tensor:
+    """The matrix on an NPU, in FRACTAL_NZ, cast as torch_npu does it."""
+    torch_npu.npu.config.allow_internal_format = True
+    try:
+        cast: torch.Tensor = torch_npu.npu_format_cast(matrix.to("npu"), NZ)
+    finally:
+        torch_npu.npu.config.allow_internal_format = False
+    assert torch_npu.get_npu_format(cast) == NZ
+    return cast
+
+
+def casts_there_and_back(dtype: str, rows: int, columns: int) -> None:
+    """A matrix as FRACTAL_NZ and as ND again."""
+    generator = torch.Generator().manual_seed(rows)
+    matrix = torch.randint(-128, 128, (rows, columns), generator=generator)
+    matrix = matrix.to(getattr(torch, dtype))
+    back = torch_npu.npu_format_cast(to_fractal_nz(matrix), ND)
+    assert torch.equal(back.cpu(), matrix)
+
+
+def _run_in_nz(
+    op: Any, on_cpu: Mapping[str, Any], weights: Sequence[str]
+) -> tuple[tuple[torch.Tensor, ...], dict[str, Any], int]:
+    """Run an op with these weights in FRACTAL_NZ.
+
+    Returns its results, its arguments, and how often phase 1 ran.
+    """
+    in_nz = {name: to_fractal_nz(on_cpu[name]) for name in weights}
+    on_npu = {**to_device("npu", dict(on_cpu)), **in_nz}
+    returned, counted = count_phase_1(op, **on_npu)
+    return tuple(each.cpu() for each in returned), on_npu, counted
+
+
+def mla_prolog_agrees(hidden: int) -> int:
+    """For hidden states of this size; the others are DeepSeek's. Returns how often phase 1 ran."""
+    sizes = replace(
+        samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
+    )
+    on_cpu = samples.mla_arguments(sizes)
+    op = torch.ops.custom_pypto.npu_mla_prolog
+    returned, on_npu, counted = _run_in_nz(op, on_cpu, ("w_dq", "w_uq_qr", "w_dkv_kr"))
+    comparison.compare(returned, op(**on_cpu), SampleInput((), on_cpu))
+    for cache in ("kv_cache", "kr_cache"):
+        torch.testing.assert_close(on_npu[cache].cpu(), on_cpu[cache])
+    return counted
+
+
+def indexer_prolog_agrees(size: str) -> int:
+    """A sample of the quantised prolog. Returns how often phase 1 ran."""
+    on_cpu = samples_of_indexer.arguments(samples_of_indexer.CASES[size])
+    op = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto
+    returned, on_npu, counted = _run_in_nz(op, on_cpu, ("wq_b", "wk", "weights_proj"))
+    sample = SampleInput((), on_cpu)
+    comparison_of_indexer.compare(returned, op(**on_cpu), sample)
+    caches = {name: on_npu[name].cpu() for name in ("idx_k_cache", "idx_k_scale_cache")}
+    comparison_of_indexer.compare_caches(caches, on_cpu, sample)
+    return counted
 
 
 def _fused(*arguments: torch.Tensor) -> torch.Tensor:

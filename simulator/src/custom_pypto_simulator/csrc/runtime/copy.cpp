@@ -1,9 +1,6 @@
 // Copies and fills, synchronous or on a stream.
 #include <cstring>
 
-#include "custom_pypto_simulator/runtime.h"
-#include "error.h"
-#include "graph.h"
 #include "memory.h"
 #include "stream.h"
 
@@ -24,7 +21,7 @@ int check(const char* function, const void* to, size_t room, size_t bytes) {
 int check_capture(const char* function, sim::Stream& stream, const void* to, const void* from) {
   const auto graph = stream.graph();
   if (!graph || (sim::allocation_of(to) && sim::allocation_of(from))) return ACL_SUCCESS;
-  graph->invalidate();
+  graph->is_invalid = true;
   return sim::fail(ACL_ERROR_RT_CAPTURE_MODE_BLOCK_ASYNC, function, ": stream ", stream.id(),
                    " is being captured into a graph; pageable host memory cannot be copied");
 }

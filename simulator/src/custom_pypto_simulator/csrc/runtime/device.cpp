@@ -1,4 +1,5 @@
-// Devices and contexts: which one a thread has chosen, and the asynchronous errors of each.
+// Devices and contexts: which one a thread has chosen, and the asynchronous errors of each. The
+// recent error of a thread.
 #include "device.h"
 
 #include <atomic>
@@ -133,4 +134,17 @@ aclError aclrtGetMemInfo(aclrtMemAttr, size_t* free, size_t* total) {
   *total = sim::settings().memory;
   *free = *total - sim::used_memory(sim::current_device());
   return ACL_SUCCESS;
+}
+
+CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_error(int code, const char* text) {
+  sim::recent_error = sim::Error{code, text};
+  return code;
+}
+
+const char* aclGetRecentErrMsg() {
+  static thread_local std::string text;
+  auto error = sim::take_recent();
+  if (!error) return nullptr;
+  text = "EZ9999: custom_pypto_simulator: " + error->text;
+  return text.c_str();
 }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "custom_pypto_simulator/runtime.h"
 
@@ -13,7 +14,9 @@ struct Error {
   std::string text;
 };
 
+inline thread_local std::optional<Error> recent_error;
+
 // Returns and clears the calling thread's recent error.
-std::optional<Error> take_recent();
+inline std::optional<Error> take_recent() { return std::exchange(recent_error, std::nullopt); }
 
 }  // namespace custom_pypto_simulator

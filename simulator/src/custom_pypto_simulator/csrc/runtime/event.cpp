@@ -5,10 +5,6 @@
 #include <memory>
 #include <mutex>
 
-#include "custom_pypto_simulator/runtime.h"
-#include "device.h"
-#include "error.h"
-#include "graph.h"
 #include "registry.h"
 #include "stream.h"
 
@@ -60,6 +56,22 @@ class Event {
   State state_;
 };
 
+// A stream that waits for an event of a capture joins it.
+int join(const std::shared_ptr<Graph>& graph, const std::shared_ptr<Stream>& stream) {
+  const auto other = stream->graph();
+  if (other == graph) return ACL_SUCCESS;
+  if (other) {
+    return fail(ACL_ERROR_STREAM_CAPTURE_CONFLICT, "aclrtStreamWaitEvent: stream ", stream->id(),
+                " is being captured into another graph");
+  }
+  {
+    const std::lock_guard<std::mutex> lock(graph->mutex);
+    graph->joined.push_back(stream);
+  }
+  stream->capture_into(graph);
+  return ACL_SUCCESS;
+}
+
 Registry<Event>& events() {
   static auto* instance = new Registry<Event>("event", "an event", ACL_ERROR_RT_INVALID_HANDLE);
   return *instance;
@@ -100,9 +112,9 @@ aclError aclrtStreamWaitEvent(aclrtStream stream_handle, aclrtEvent handle) {
   const auto stream = sim::find_stream("aclrtStreamWaitEvent", stream_handle);
   if (!event || !stream) return ACL_ERROR_RT_INVALID_HANDLE;
   const sim::State state = event->state();
-  if (state.graph && state.graph->capturing()) {
+  if (state.graph && state.graph->is_capturing) {
     // Tasks of one capture are in order already: the stream only joins the capture.
-    return state.graph->join(stream);
+    return sim::join(state.graph, stream);
   }
   stream->push([event, generation = state.recorded] {
     event->wait(generation);
@@ -115,16 +127,13 @@ aclError aclrtSynchronizeEvent(aclrtEvent handle) {
   const auto event = sim::events().find("aclrtSynchronizeEvent", handle);
   if (!event) return ACL_ERROR_RT_INVALID_HANDLE;
   const sim::State state = event->state();
-  if (state.graph && state.graph->capturing()) {
-    state.graph->invalidate();
+  if (state.graph && state.graph->is_capturing) {
+    state.graph->is_invalid = true;
     return sim::fail(ACL_ERROR_RT_EVENT_CAPTURED,
                      "aclrtSynchronizeEvent: the event was recorded into a graph being captured; "
                      "the host cannot wait for it");
   }
-  {
-    const sim::WithoutGil without_gil;
-    event->wait(state.recorded);
-  }
+  event->wait(state.recorded);
   return sim::device_status(sim::current_device());
 }
 

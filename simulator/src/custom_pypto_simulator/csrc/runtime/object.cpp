@@ -1,6 +1,7 @@
 // aclCreate*, aclDestroy*, and the functions that read these objects.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "pool.h"
 
@@ -32,36 +33,18 @@ int destroy_array(Pool<Object>& pool, const char* function, const Object* array)
 
 namespace sim = custom_pypto_simulator;
 
+// 0 for the types that are not known here.
 size_t aclDataTypeSize(aclDataType dtype) {
-  switch (dtype) {
-    case ACL_INT8:
-    case ACL_UINT8:
-    case ACL_BOOL:
-    case ACL_HIFLOAT8:
-    case ACL_FLOAT8_E5M2:
-    case ACL_FLOAT8_E4M3FN:
-    case ACL_FLOAT8_E8M0:
-      return 1;
-    case ACL_FLOAT16:
-    case ACL_BF16:
-    case ACL_INT16:
-    case ACL_UINT16:
-      return 2;
-    case ACL_FLOAT:
-    case ACL_INT32:
-    case ACL_UINT32:
-    case ACL_COMPLEX32:
-      return 4;
-    case ACL_DOUBLE:
-    case ACL_INT64:
-    case ACL_UINT64:
-    case ACL_COMPLEX64:
-      return 8;
-    case ACL_COMPLEX128:
-      return 16;
-    default:
-      return 0;
+  constexpr std::pair<aclDataType, size_t> kSizes[] = {
+      {ACL_INT8, 1},        {ACL_UINT8, 1},         {ACL_BOOL, 1},        {ACL_HIFLOAT8, 1},
+      {ACL_FLOAT8_E5M2, 1}, {ACL_FLOAT8_E4M3FN, 1}, {ACL_FLOAT8_E8M0, 1}, {ACL_FLOAT16, 2},
+      {ACL_BF16, 2},        {ACL_INT16, 2},         {ACL_UINT16, 2},      {ACL_FLOAT, 4},
+      {ACL_INT32, 4},       {ACL_UINT32, 4},        {ACL_COMPLEX32, 4},   {ACL_DOUBLE, 8},
+      {ACL_INT64, 8},       {ACL_UINT64, 8},        {ACL_COMPLEX64, 8},   {ACL_COMPLEX128, 16}};
+  for (const auto& [known, size] : kSizes) {
+    if (known == dtype) return size;
   }
+  return 0;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT aclTensor* aclCreateTensor(const int64_t* shape, uint64_t dims,

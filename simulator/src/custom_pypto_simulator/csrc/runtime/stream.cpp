@@ -1,121 +1,11 @@
-// Streams: each is a queue of tasks and a thread.
+// Streams and host callbacks: see stream.h.
 #include "stream.h"
 
-#include <dlfcn.h>
-
-#include <chrono>
 #include <map>
-#include <utility>
 
-#include "custom_pypto_simulator/runtime.h"
-#include "device.h"
-#include "error.h"
-#include "graph.h"
 #include "registry.h"
 
 namespace custom_pypto_simulator {
-
-Stream::Stream(int32_t id, int32_t device) : id_(id), device_(device), thread_([this] { run(); }) {}
-
-Stream::~Stream() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-    ++pending_;
-  }
-  pushed_.notify_all();
-  if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // a task of this stream held the last reference
-  } else {
-    thread_.join();
-  }
-}
-
-void Stream::run() {
-  choose_device(device_);
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (;;) {
-    if (queue_.empty() && !stopping_) {
-      lock.unlock();
-      look_for_work();
-      lock.lock();
-    }
-    while (queue_.empty() && !stopping_) {
-      sleeping_ = true;
-      pushed_.wait(lock);
-      sleeping_ = false;
-    }
-    if (queue_.empty()) return;
-    Task task = std::move(queue_.front());
-    queue_.pop_front();
-    --pending_;
-    busy_ = true;
-    lock.unlock();
-    if (const int code = task()) {
-      const auto error = take_recent();
-      raise_on_device(device_, error ? *error : Error{code, "an asynchronous task failed"});
-    }
-    task = nullptr;  // release what it holds before the stream counts as idle
-    lock.lock();
-    busy_ = false;
-    if (queue_.empty()) drained_.notify_all();
-  }
-}
-
-// Waking a thread costs the launching thread more than a launch does, so an idle stream spins for a
-// while before it sleeps.
-void Stream::look_for_work() {
-  constexpr std::chrono::microseconds kAwake(50);
-  const auto until = std::chrono::steady_clock::now() + kAwake;
-  while (pending_ == 0 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-}
-
-void Stream::push(Task task) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (graph_) {
-    graph_->add(std::move(task));
-    return;
-  }
-  queue_.push_back(std::move(task));
-  ++pending_;
-  const bool wake = sleeping_;
-  lock.unlock();
-  if (wake) pushed_.notify_one();
-}
-
-bool Stream::idle() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return queue_.empty() && !busy_;
-}
-
-WithoutGil::WithoutGil() {
-  static const auto holds = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
-  static const auto save = reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
-  if (holds != nullptr && holds() != 0) thread_ = save();
-}
-
-WithoutGil::~WithoutGil() {
-  static const auto restore =
-      reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
-  if (thread_ != nullptr) restore(thread_);
-}
-
-void Stream::wait() {
-  const WithoutGil without_gil;
-  std::unique_lock<std::mutex> lock(mutex_);
-  drained_.wait(lock, [this] { return queue_.empty() && !busy_; });
-}
-
-std::shared_ptr<Graph> Stream::graph() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return graph_;
-}
-
-void Stream::capture_into(std::shared_ptr<Graph> graph) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  graph_ = std::move(graph);
-}
-
 namespace {
 
 Registry<Stream>& streams() {
@@ -194,7 +84,7 @@ aclError aclrtSynchronizeStream(aclrtStream handle) {
   const auto stream = sim::find_stream("aclrtSynchronizeStream", handle);
   if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
   if (const auto graph = stream->graph()) {
-    graph->invalidate();
+    graph->is_invalid = true;
     return sim::fail(ACL_ERROR_RT_STREAM_CAPTURED, "aclrtSynchronizeStream: stream ", stream->id(),
                      " is being captured into a graph; the host cannot wait for it");
   }
@@ -210,7 +100,7 @@ aclError aclrtSynchronizeStreamWithTimeout(aclrtStream handle, int32_t) {
 aclError aclrtStreamQuery(aclrtStream handle, aclrtStreamStatus* status) {
   const auto stream = sim::find_stream("aclrtStreamQuery", handle);
   if (!stream) return ACL_ERROR_RT_STREAM_CONTEXT;
-  *status = stream->idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
+  *status = stream->is_idle() ? ACL_STREAM_STATUS_COMPLETE : ACL_STREAM_STATUS_NOT_READY;
   return ACL_SUCCESS;
 }
 

@@ -17,11 +17,14 @@
 #include <tuple>
 #include <utility>
 
-#include "custom_pypto_simulator/abi.h"
 #include "custom_pypto_simulator/argument.h"
 #include "custom_pypto_simulator/call.h"
 #include "custom_pypto_simulator/objects.h"
 #include "custom_pypto_simulator/runtime.h"
+
+#ifndef CUSTOM_PYPTO_SIM_ABI
+#error "compile simulated kernels with `custom-pypto-sim kernels`, which knows what is installed"
+#endif
 
 namespace custom_pypto_simulator {
 

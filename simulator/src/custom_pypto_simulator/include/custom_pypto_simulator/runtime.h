@@ -26,6 +26,12 @@ extern "C" {
 // Sets this thread's recent error to `text` (aclGetRecentErrMsg) and returns `code`.
 int custom_pypto_sim_error(int code, const char* text);
 
+// 0 when `abi`, of the library of op `name`, is that of this process, the headers that it was
+// compiled against (libraries.py); else a status code, with the recent error set. Simulator and
+// kernels are built separately and pass each other C++ objects. This function and the position of
+// `abi` in Op never change.
+int custom_pypto_sim_check_abi(const char* abi, const char* name);
+
 // Whether the next call must fail; if so, the recent error is set and names it `name`.
 bool custom_pypto_sim_fault(custom_pypto_simulator::FaultKind kind, const char* name);
 

@@ -1,33 +1,28 @@
-// Functions that torch_npu or torchair link against, or call, and that are not emulated: each fails
-// with its name, or succeeds and does nothing. Other functions that they look up by name are
-// absent.
-//
-// No ACL header here: the declarations would not agree.
+// Functions that torch_npu links against, or calls, and that are not emulated: each fails with its
+// name, or succeeds and does nothing. Other functions that it looks up by name are absent.
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 
-extern "C" int custom_pypto_sim_error(int code, const char* text);
+#include "custom_pypto_simulator/runtime.h"
 
+namespace custom_pypto_simulator {
 namespace {
 
 int refuse(const char* name) {
-  constexpr int kFeatureNotSupported = 207000;
-  const std::string text = std::string(name) + " is not emulated";
-  std::fprintf(stderr, "custom_pypto_simulator: %s\n", text.c_str());
-  return custom_pypto_sim_error(kFeatureNotSupported, text.c_str());
+  std::fprintf(stderr, "custom_pypto_simulator: %s is not emulated\n", name);
+  return fail(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, name, " is not emulated");
 }
 
 }  // namespace
+}  // namespace custom_pypto_simulator
 
-#define FUNCTION(type, name, result)                             \
-  extern "C" __attribute__((visibility("default"))) type name(); \
-  type name() { return result; }
-#define UNEMULATED(name) FUNCTION(int, name, refuse(#name))
-#define UNEMULATED_OBJECT(name) FUNCTION(void*, name, (refuse(#name), nullptr))
+// Of another name here: the header of ACL declares some with their types.
+#define FUNCTION(name, result)                                        \
+  CUSTOM_PYPTO_SIM_EXPORT int64_t unemulated_##name() __asm__(#name); \
+  int64_t unemulated_##name() { return result; }
+#define UNEMULATED(name) FUNCTION(name, custom_pypto_simulator::refuse(#name))
 // Logs, profiles, timeouts, hints, and attributes of compiled operators.
-#define WITHOUT_EFFECT(name) FUNCTION(int64_t, name, 0)
+#define WITHOUT_EFFECT(name) FUNCTION(name, 0)
 
 WITHOUT_EFFECT(HcclSetConfig)
 WITHOUT_EFFECT(MsprofGetHashId)
@@ -63,8 +58,6 @@ WITHOUT_EFFECT(aclrtUnSubscribeReport)
 UNEMULATED(aclmdlFinalizeDump)
 UNEMULATED(aclmdlInitDump)
 UNEMULATED(aclmdlSetDump)
-UNEMULATED(aclopStartDumpArgs)
-UNEMULATED(aclopStopDumpArgs)
 UNEMULATED(aclrtBinaryGetFunction)
 UNEMULATED(aclrtBinaryLoadFromData)
 UNEMULATED(aclrtDeviceGetBareTgid)
@@ -78,20 +71,7 @@ UNEMULATED(aclrtMemSetPidToShareableHandle)
 UNEMULATED(aclrtReleaseMemAddress)
 UNEMULATED(aclrtReserveMemAddress)
 UNEMULATED(aclrtUnmapMem)
-UNEMULATED(acltdtDestroyChannel)
-UNEMULATED(acltdtDestroyDataset)
-UNEMULATED(acltdtGetDimsFromItem)
-UNEMULATED(acltdtReceiveTensor)
 UNEMULATED(rtDevBinaryRegister)
 UNEMULATED(rtFunctionRegister)
 UNEMULATED(rtGetC2cCtrlAddr)
 UNEMULATED(rtKernelLaunch)
-
-UNEMULATED_OBJECT(acltdtCreateChannelWithCapacity)
-UNEMULATED_OBJECT(acltdtCreateDataset)
-UNEMULATED_OBJECT(acltdtGetDataAddrFromItem)
-UNEMULATED_OBJECT(acltdtGetDataItem)
-UNEMULATED_OBJECT(acltdtGetDataSizeFromItem)
-UNEMULATED_OBJECT(acltdtGetDataTypeFromItem)
-UNEMULATED_OBJECT(acltdtGetDatasetSize)
-UNEMULATED_OBJECT(acltdtGetDimNumFromItem)
