@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import distributions
 import pytest
+from fork_server import ForkServer
 from repository import copy_sources
 from scratch import Scratch, create, lend
 
@@ -59,3 +60,13 @@ def new_environment(
 def environment(new_environment: Callable[..., Scratch]) -> Scratch:
     """A new environment with core and no plugin."""
     return new_environment()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Runs Python with torch imported, and the installed plugins not yet."""
+    # torch warns of its own deprecations; a warning of ours is an error.
+    options = ("-W", "error", "-W", "ignore::DeprecationWarning")
+    started = ForkServer([], tmp_path_factory.mktemp("server"), options=options)
+    yield started
+    started.close()

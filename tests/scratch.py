@@ -71,7 +71,7 @@ class Scratch:
         With `check`, a status other than 0 raises AssertionError with the program's output.
         """
         command = [self.root / "bin" / program, *arguments]
-        return _run(command, cwd or self.root, environment, check)
+        return run_command(command, cwd or self.root, environment, check=check)
 
     def custom_pypto(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run the venv's ``custom-pypto``; `options` are those of `run`."""
@@ -85,12 +85,17 @@ class Scratch:
 
     def _pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]
-        _run(command, self.root, None, check=True)
+        run_command(command, self.root)
 
 
-def _run(
-    command: Iterable[str | Path], cwd: Path, variables: Mapping[str, str] | None, check: bool
+def run_command(
+    command: Iterable[str | Path],
+    cwd: Path,
+    variables: Mapping[str, str] | None = None,
+    *,
+    check: bool = True,
 ) -> subprocess.CompletedProcess[str]:
+    """Run a program without variables of Python, pip and ours but `variables`, and capture it."""
     ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     done = subprocess.run(

@@ -23,7 +23,6 @@ from benchmarks.eager import (
     select_in_sequence,
     select_in_tensor_dtype,
 )
-from benchmarks.vllm.engine import growth
 from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
 from examples.text import Text
@@ -132,11 +131,3 @@ def test_run_that_is_interrupted_keeps_what_it_measured(
         cpu.main(["--quick", "--no-compile", "--output", str(output)])
     _, row = map(json.loads, output.read_text().splitlines())
     assert row["sample"] == "[16] float32"
-
-
-def test_growth_is_the_peak_and_not_what_is_kept() -> None:
-    size = 2**28
-    grown = growth(lambda: torch.ones(size, dtype=torch.uint8).max())
-    assert grown is not None
-    # The system counts pages in batches for each thread.
-    assert 0.99 * size <= grown < 1.5 * size

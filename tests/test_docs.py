@@ -40,16 +40,6 @@ def _name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """Runs Python with torch imported, and the installed plugins not yet."""
-    # torch warns of its own deprecations; a warning of ours is an error.
-    options = ("-W", "error", "-W", "ignore::DeprecationWarning")
-    started = ForkServer([], tmp_path_factory.mktemp("server"), options=options)
-    yield started
-    started.close()
-
-
 @pytest.mark.parametrize(
     "page",
     [

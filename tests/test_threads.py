@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 
-import pytest
 from fork_server import ForkServer
 
 RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "25"))
@@ -48,14 +46,6 @@ for thread in threads: thread.start()
 for thread in threads: thread.join()
 print(json.dumps(results))
 """
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
-    """Runs Python with torch imported, and the installed plugins not yet."""
-    started = ForkServer([], tmp_path_factory.mktemp("server"), options=("-W", "error"))
-    yield started
-    started.close()
 
 
 def test_threads_that_race_for_the_first_use_see_the_same_plugins_and_results(

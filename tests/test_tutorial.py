@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repository import ROOT
-from scratch import Scratch
+from scratch import Scratch, run_command
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -46,7 +45,7 @@ def test_its_commands_make_a_wheel_that_works_alone(
                 if command.startswith("cd "):
                     folder /= command.removeprefix("cd ")
                     continue
-                run(command, folder, variables)
+                run_command(["sh", "-c", command], folder, variables)
                 if command == "python -m venv bare":
                     # Torch is that of the tests, and so is setuptools: what venv brings is too old.
                     [site] = folder.glob("bare/lib/python3*/site-packages")
@@ -72,14 +71,3 @@ def edit(path: Path, change: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1, old
     path.write_text(text.replace(old, new), encoding="utf-8")
-
-
-def run(command: str, folder: Path, variables: dict[str, str]) -> None:
-    """Run a command of the page; it must end with 0."""
-    ours = ("PYTHON", "CUSTOM_PYPTO_", "PIP_", "COVERAGE_")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
-    environment = {**inherited, **variables}
-    done = subprocess.run(
-        ["sh", "-c", command], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
-from custom_pypto_testing.timing.measured import Columns, Measured, number, ratio_of, time_of
+from custom_pypto_testing.timing.measured import Measured, number, ratio_of, time_of
 
 from benchmarks.run import Run, Worker, make_parser
 from benchmarks.vllm import engine, selection
@@ -31,7 +31,7 @@ _BATCHED_TOKENS = 2048
 
 
 class Cell(NamedTuple):
-    """Requests, and the tokens of each: cached before a step, or of a prompt."""
+    """Requests, and the tokens of each that are cached before a step."""
 
     requests: int
     tokens: int
@@ -51,7 +51,6 @@ class Cell(NamedTuple):
 
 
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
-PREFILLS = [Cell(1, 2048), Cell(1, 4096), Cell(1, 16384)]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,40 +61,27 @@ def main(arguments: list[str] | None = None) -> int:
     with TemporaryDirectory() as folder, ExitStack() as stack:
         workers = _start(Path(folder), stack, options)
         _time_steps(run, options, workers)
-        _time_prompts(run, options, workers)
     run.end()
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = make_parser("vllm", __doc__)
-    for name, cells, of in (
-        ("--decodes", DECODES, "requests, and cached tokens of each"),
-        ("--prefills", PREFILLS, "requests, and tokens of each prompt"),
-    ):
-        shown = " ".join(f"{each.requests}x{each.tokens}" for each in cells)
-        parser.add_argument(
-            name,
-            nargs="+",
-            type=Cell.parse,
-            default=cells,
-            metavar="RxT",
-            help=f"{of} (default: {shown})",
-        )
+    shown = " ".join(f"{each.requests}x{each.tokens}" for each in DECODES)
+    parser.add_argument(
+        "--decodes",
+        nargs="+",
+        type=Cell.parse,
+        default=DECODES,
+        metavar="RxT",
+        help=f"requests, and cached tokens of each (default: {shown})",
+    )
     parser.add_argument(
         "--dense-gigabytes",
         type=float,
         default=4.5,
         metavar="N",
         help="of the largest cache that the reference MLA is timed with (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--dense-prompt",
-        type=int,
-        default=2048,
-        metavar="N",
-        help="tokens of the longest prompt that the reference MLA is timed with; its memory grows"
-        " with their square (default: %(default)s)",
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
     return parser
@@ -126,7 +112,6 @@ def _start(folder: Path, stack: ExitStack, options: argparse.Namespace) -> dict[
         is_sparse = name == "ours"
         write(folder / name, is_sparse=is_sparse, is_tiny=options.tiny)
         cells = [each for each in options.decodes if is_sparse or _dense_fits(each, options)]
-        cells += options.prefills
         settings = Settings(
             folder / name,
             cache_bytes=max(cache_bytes(*each, is_sparse=is_sparse) for each in cells),
@@ -162,28 +147,6 @@ def _time_steps(run: Run, options: argparse.Namespace, workers: dict[str, Worker
         for worker in running.values():
             worker.call(engine.abort)
         run.add(Measured("step", cell.name, times))
-
-
-def _time_prompts(run: Run, options: argparse.Namespace, workers: dict[str, Worker]) -> None:
-    memory: dict[tuple[str, str], float | None] = {}
-
-    def size(name: str, row: Measured) -> str:
-        found = memory.get((row.sample, name))
-        return number(found and found / 2**30, ".2f", " GiB")
-
-    columns: Columns = {
-        "dense": time_of("dense"),
-        "ours": time_of("ours"),
-        "its memory": partial(size, "dense"),
-        "our memory": partial(size, "ours"),
-    }
-    run.begin("reading a prompt a request, two layers; memory beside caches", columns)
-    for cell in options.prefills:
-        times = {}
-        for name in ("ours", "dense") if cell.tokens <= options.dense_prompt else ("ours",):
-            seconds, memory[cell.name, name] = workers[name].call(engine.prefill, *cell)
-            times[name] = [seconds] * 3
-        run.add(Measured("prompt", cell.name, times))
 
 
 def _dense_fits(cell: Cell, options: argparse.Namespace) -> bool:

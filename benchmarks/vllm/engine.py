@@ -5,15 +5,11 @@ Each function works on the engine of its process, which `start` makes.
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import itertools
 import math
 import os
-import re
-import time
 import timeit
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -73,7 +69,7 @@ def start(settings: Settings) -> None:
         layer.kv_cache.normal_()
 
 
-def _add(tokens: int, new_tokens: int) -> str:
+def _add(tokens: int) -> None:
     from vllm import SamplingParams
     from vllm.inputs import TokensPrompt
 
@@ -81,10 +77,9 @@ def _add(tokens: int, new_tokens: int) -> str:
     generator = torch.Generator().manual_seed(int(name))
     prompt = torch.randint(3, 1000, (tokens,), generator=generator).tolist()
     sampling = SamplingParams(
-        temperature=0, max_tokens=new_tokens, ignore_eos=True, detokenize=False
+        temperature=0, max_tokens=_NEW_TOKENS, ignore_eos=True, detokenize=False
     )
     _llm.llm_engine.add_request(name, TokensPrompt(prompt_token_ids=prompt), sampling)
-    return name
 
 
 def _requests() -> dict[str, Any]:
@@ -95,7 +90,7 @@ def _requests() -> dict[str, Any]:
 def decode(requests: int, context: int) -> None:
     """Begin to decode: each request has a cache of random values."""
     for _ in range(requests):
-        _add(context, _NEW_TOKENS)
+        _add(context)
     for request in _requests().values():
         # As if the cache had been received: the scheduler gives it blocks, and computes the rest.
         request.num_computed_tokens = context - 1
@@ -120,38 +115,3 @@ def abort() -> None:
     _llm.llm_engine.abort_request(list(_requests()), internal=True)
     while _llm.llm_engine.has_unfinished_requests():
         _llm.llm_engine.step()
-
-
-def prefill(requests: int, tokens: int) -> tuple[float, int | None]:
-    """Read a prompt a request; return seconds, and bytes beside weights and caches."""
-    for _ in range(requests):
-        _add(tokens, 1)
-
-    def read() -> None:
-        while _llm.llm_engine.has_unfinished_requests():
-            _llm.llm_engine.step()
-
-    gc.collect()
-    # Free heap memory goes back to the system, so that growth counts it.
-    ctypes.CDLL(None).malloc_trim(0)
-    start = time.perf_counter()
-    grown = growth(read)
-    return time.perf_counter() - start, grown
-
-
-def growth(call: Callable[[], object]) -> int | None:
-    """Return by how many bytes a call raises the peak of resident memory; None: unknown."""
-    try:
-        # Resets the peak to the present resident memory (proc(5)).
-        Path("/proc/self/clear_refs").write_text("5")
-    except OSError:
-        return None
-    before = _kilobytes("VmRSS")
-    call()
-    return (_kilobytes("VmHWM") - before) * 1024
-
-
-def _kilobytes(name: str) -> int:
-    found = re.search(rf"^{name}:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
-    assert found is not None
-    return int(found[1])

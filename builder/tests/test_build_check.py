@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from build_project import (
-    PLUGIN_CPP,
     SOURCES,
     BuildFailedError,
     Project,
@@ -41,34 +40,23 @@ def project(tmp_path: Path) -> Project:
     return tiny_project(tmp_path / "project")
 
 
-def refusal(project: Project, hook: str = "build_wheel") -> str:
+def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
     with pytest.raises(BuildFailedError) as caught:
-        project.hook(hook, project.root / "dist", env=CHECKED)
+        project.hook(hook, project.root / "dist", env={**CHECKED, **env})
     assert "Traceback" not in str(caught.value)
     return str(caught.value)
 
 
 @pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
-def test_a_registration_that_fails(project: Project, hook: str) -> None:
-    failing = PLUGIN_CPP.replace(
-        "(char*, std::size_t) { return 0; }",
-        '(char* e, std::size_t) { __builtin_strcpy(e, "no licence"); return 1; }',
-    )
-    assert failing != PLUGIN_CPP
-    project.write("csrc/tiny.cpp", failing)
-    error = refusal(project, hook)
-    assert "error: the plugin 'tiny' is refused: registering its ops failed: no lic" in error
-    assert not (project.root / "src/custom_pypto_tiny/lib").exists()
-
-
-def test_an_undefined_symbol(project: Project) -> None:
+def test_an_undefined_symbol(project: Project, hook: str) -> None:
+    """Other faults: tests/test_bad_plugins.py."""
     project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
-    with pytest.raises(BuildFailedError) as caught:
-        project.wheel({**CHECKED, "LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"})
-    error = str(caught.value)
-    assert "is refused: the library cannot be opened: " in error
-    assert f"{Path('custom_pypto_tiny/lib/libcustom_pypto_tiny.so')}: undefined symbol" in error
+    flags = {"LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"}
+    error = refusal(project, hook, **flags)
+    assert "error: the plugin 'tiny' is refused: the library cannot be opened: " in error
+    assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so: undefined symbol" in error
     assert "/tmp/custom-pypto-" not in error
+    assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
 
 def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> None:
@@ -227,10 +215,9 @@ def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
     real.configure(SOURCES)
     header = with_header(Project(tmp_path), "package", "bool flag")
     with_header(real, "opp/vendors/tiny", DECLARED)
-    package = {"ASCEND_CUSTOM_OPP_PATH": str(tmp_path / "package")}
-    with pytest.raises(BuildFailedError, match="is launched with other arguments") as caught:
-        real.wheel({**CHECKED, **package})
-    assert str(header) in str(caught.value)
+    error = refusal(real, ASCEND_CUSTOM_OPP_PATH=str(tmp_path / "package"))
+    assert "is launched with other arguments" in error
+    assert str(header) in error
 
 
 def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:

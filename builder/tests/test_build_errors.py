@@ -231,7 +231,3 @@ def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
     )
     wheel = with_headers_of_abi_1_2.wheel(found_first(newer.parent))
     assert wheel.manifest["core_abi"] == [1, 2]
-
-
-def test_what_is_missing_is_required_and_torch_never(project: Project) -> None:
-    assert project.hook("get_requires_for_build_wheel") == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -136,19 +135,6 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
     error = " ".join(str(caught.value).split())
     assert "error: core's C++ headers were not found; looked for the package custom_pypto" in error
     assert "Install custom-pypto-core in the environment that the plugin is built for." in error
-
-
-def test_ninja_is_required_where_it_is_needed_and_torch_never(
-    scratch: Scratch, pip: Pip, wheels: Path, plugin: Project
-) -> None:
-    pip(*INTO, *wheels.iterdir())
-    code = (
-        f"import os; os.environ['PATH'] = ''; os.chdir({str(plugin.root)!r}); import json,"
-        " custom_pypto_build as b; print(json.dumps(b.get_requires_for_build_wheel()))"
-    )
-    for table, needs in ((SOURCES, ["ninja"]), ("", [])):
-        plugin.configure(table)
-        assert json.loads(scratch.run("-c", code).stdout) == needs
 
 
 def test_an_editable_install_is_removed_with_pip(

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, found_first, tiny_project
+from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
 from custom_pypto_build import compiler
 from custom_pypto_contract import platforms
 
@@ -184,12 +184,3 @@ def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> No
     project.write("csrc/kernels.cpp", "#include <custom_pypto/cpu/vectors.h>\n")
     with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):
         project.wheel()
-
-
-def test_a_core_that_knows_no_instruction_sets_is_named(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path / "project", TABLE)
-    project.write("csrc/kernels.cpp", "")
-    (tmp_path / "custom_pypto/core/include").mkdir(parents=True)
-    (tmp_path / "custom_pypto/__init__.py").touch()
-    with pytest.raises(BuildFailedError, match=r"cpu/isa\.toml does not exist"):
-        project.wheel(found_first(tmp_path))

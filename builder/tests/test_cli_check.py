@@ -174,10 +174,6 @@ CHANGES: dict[str, tuple[Change, str]] = {
         _with_entry_points("first = acme_first.a-b"),
         "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
     ),
-    "entry point outside the wheel": (
-        _with_entry_points("first = /tmp/evil"),
-        "problem: entry point: the entry point 'first' in the group 'custom_pypto.plugins' names",
-    ),
     "module that is missing": (
         _with_entry_points("first = acme_first.nope"),
         "problem: entry point: its entry point names 'acme_first.nope', and the wheel has no such",

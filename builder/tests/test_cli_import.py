@@ -98,6 +98,11 @@ def test_unsuitable_files_are_listed_and_the_others_are_imported(
     [
         ([], "name a file by --aclnn, --reg-op or --op-plugin"),
         (["--aclnn", "missing.h"], "cannot read missing.h: No such file or directory"),
+        (["--aclnn", "."], "cannot read .: is not a regular file"),
+        (
+            ["--aclnn", "empty.h"],
+            "empty.h declares no kernel; --aclnn takes a header with functions",
+        ),
         (["--reg-op", "aclnn_twist.h"], "aclnn_twist.h has no operator"),
         (["--aclnn", "aclnn_twist.h", "--func", "f"], "--func is a function of the file"),
         (["--op-plugin", "aclnn_twist.h"], "aclnn_twist.h is not YAML|has none of the lists"),
@@ -111,6 +116,7 @@ def test_files_that_cannot_be_read_are_errors_without_a_traceback(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(header.parent)
+    Path("empty.h").touch()
     assert main(["import", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("custom-pypto import: ")

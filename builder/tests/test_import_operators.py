@@ -10,7 +10,6 @@ import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.importing import dtypes as cann_dtypes
 from custom_pypto_build.importing import ops_toml, read_files
-from custom_pypto_build.importing.model import ImportingError
 from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_contract.dtypes import DTYPES
 
@@ -52,31 +51,6 @@ def test_an_op_has_at_most_64_arguments(tmp_path: Path) -> None:
     [op] = read_files.read(Sources(reg_op=(path,))).ops
     [decision] = op.decisions
     assert decision.text.startswith("65 inputs and attributes, 0 outputs: an op has at most 64")
-
-
-NO_KERNEL = "empty declares no kernel; --aclnn takes a header with"
-NO_OPERATOR = "empty has no operator; --reg-op takes files with"
-UNREADABLE = {
-    "empty header": ("aclnn", "empty", NO_KERNEL),
-    "empty source": ("reg_op", "empty", NO_OPERATOR),
-    **{
-        name: ("reg_op", name, f"cannot read .*{name}: ")
-        for name in ("missing", "folder", "bytes", "large")
-    },
-}
-
-
-@pytest.mark.parametrize(("option", "name", "message"), UNREADABLE.values(), ids=UNREADABLE)
-def test_nothing_but_files_that_say_nothing_is_an_error(
-    tmp_path: Path, option: str, name: str, message: str
-) -> None:
-    (tmp_path / "empty").touch()
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "bytes").write_bytes(b"\xff\xfe")
-    with (tmp_path / "large").open("wb") as file:
-        file.truncate(1 << 33)
-    with pytest.raises(ImportingError, match=message):
-        read_files.read(Sources(**{option: (tmp_path / name,)}))
 
 
 def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:

@@ -75,10 +75,10 @@ WRONG_ORDER = "ops.toml: an op cannot be a function of Python, "
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (ops_file.read_document(CONSTANT), "the constant and the op would both be 'OP'"),
+        (ops_file.read_document(CONSTANT), "the constant 'OP' and the op 'OP' would both be"),
         (
             read("a.b() -> ()", "a_b() -> ()"),
-            "the ops 'a.b' and 'a_b' would both be the function 'a_b'; rename one",
+            "the op 'a.b' and the op 'a_b' would both be 'a_b'; rename one",
         ),
         (read("f(int a=1, int[] b) -> ()"), WRONG_ORDER),
         (read("f(Tensor __debug__) -> ()"), WRONG_ORDER),

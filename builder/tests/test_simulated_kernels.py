@@ -105,19 +105,6 @@ def test_each_vendor_is_an_opp_package_with_one_library_of_all_projects(
     assert "soname: [libcust_opapi.so]" in listed
 
 
-def test_only_what_changed_is_compiled_again(
-    tmp_path: Path, first: Project, second: Project
-) -> None:
-    built(tmp_path, first, second)
-    objects = {path: path.stat().st_mtime_ns for path in tmp_path.glob("build/**/*.o")}
-    assert len(objects) == 3
-    second.write("include/value.h", "#define VALUE 3\n")
-    one = ctypes.CDLL(str(library(built(tmp_path, first, second)["custom"])))
-    assert (one.one(), one.two()) == (1, 3)
-    changed = [path for path, time in objects.items() if path.stat().st_mtime_ns != time]
-    assert [path.parents[1].name for path in changed] == ["second"]
-
-
 def test_vendors_built_last_are_searched_first(
     tmp_path: Path, first: Project, second: Project
 ) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_contract.errors import ContractError
-from custom_pypto_contract.schema import Argument, parse_schema
+from custom_pypto_contract.schema import parse_schema
 
 SCHEMAS = Path(__file__).with_name("contracts") / "schemas.txt"
 
@@ -41,9 +41,3 @@ def test_op_takes_at_most_64_arguments() -> None:
     assert len(parse_schema(f"f({', '.join(names[:64])}) -> ()").arguments) == 64
     with pytest.raises(ContractError, match="at most 64 arguments"):
         parse_schema(f"f({', '.join(names)}) -> ()")
-
-
-def test_optional_tensor_is_a_tensor_and_optional() -> None:
-    argument = Argument("x", "Tensor?", is_mutable=False, is_keyword_only=False, default=None)
-    assert argument.is_tensor
-    assert argument.is_optional

@@ -93,8 +93,6 @@ class Site:
         ops: Sequence[str] | None = None,
         registers: str | None = None,
         requires_ops: Sequence[str] = (),
-        distribution: str = "",
-        package: str = "",
         version: str = "0.1.0",
         with_library: bool = True,
     ) -> Installed:
@@ -104,14 +102,12 @@ class Site:
         what the library registers when that is not what the manifest says: see plugin_library.c.
         Without a library the plugin is one whose kernels are Python.
         """
-        package = package or f"custom_pypto_{name}"
-        distribution = distribution or f"custom-pypto-{name.replace('_', '-')}"
+        package, distribution = f"custom_pypto_{name}", f"custom-pypto-{name.replace('_', '-')}"
         schemas = [
             op if "(" in op else f"{op}(Tensor x) -> Tensor"
             for op in ([name] if ops is None else ops)
         ]
-        stem = distribution.replace("-", "_")
-        installed = Installed(self.folder / package, self.folder / f"{stem}-{version}.dist-info")
+        installed = Installed(self.folder / package, self.folder / f"{package}-{version}.dist-info")
         installed.package.mkdir(parents=True)
         (installed.package / "__init__.py").write_text(textwrap.dedent(code), encoding="utf-8")
         library = None
@@ -133,7 +129,13 @@ class Site:
             requires_ops=tuple(requires_ops),
             library=library,
         ).write(installed.manifest)
-        self._describe(installed, name, package, distribution, version)
+        installed.dist_info.mkdir()
+        (installed.dist_info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
+        )
+        (installed.dist_info / "entry_points.txt").write_text(
+            f"[{GROUP}]\n{name} = {package}\n", encoding="utf-8"
+        )
         return installed
 
     def run(self, *code: str, **variables: str) -> Any:
@@ -172,20 +174,6 @@ class Site:
         contents = self.template.read_bytes()
         start = contents.index(_PLACE)
         return contents[:start] + text + contents[start + len(text) :]
-
-    def _describe(
-        self, installed: Installed, name: str, package: str, distribution: str, version: str
-    ) -> None:
-        installed.dist_info.mkdir()
-        (installed.dist_info / "METADATA").write_text(
-            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
-        )
-        (installed.dist_info / "entry_points.txt").write_text(
-            f"[{GROUP}]\n{name} = {package}\n", encoding="utf-8"
-        )
-        (installed.dist_info / "RECORD").write_text(
-            f"{package}/__init__.py,,\n{package}/{manifest.FILE_NAME},,\n", encoding="utf-8"
-        )
 
 
 def lend(folder: Path) -> Path:

@@ -124,12 +124,6 @@ def test_calls_are_logged(site: Site, tmp_path: Path, code: str, calls: list[str
     assert logged(site, tmp_path, code) == calls
 
 
-def test_calls_of_a_library_are_logged(site: Site, tmp_path: Path) -> None:
-    site.install("acme", ops=["first", "first.other"])
-    code = "ops.first(torch.ones(2)); ops.first.other(torch.ones(3))"
-    assert logged(site, tmp_path, code) == ["first(x=float32[2])", "first.other(x=float32[3])"]
-
-
 def test_calls_that_are_watched_do_the_same(site: Site, tmp_path: Path) -> None:
     install(site)
     code = """
@@ -149,36 +143,26 @@ def test_calls_that_are_watched_do_the_same(site: Site, tmp_path: Path) -> None:
     assert watched == site.run(CORE, code)
 
 
-def test_a_torch_that_cannot_cover_kernels_is_one_warning(site: Site, tmp_path: Path) -> None:
-    install(site)
-    given = site.run(
-        """
-        import torch, warnings
-        del torch.library.get_kernel
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            import custom_pypto.core
-        result = torch.ops.custom_pypto.scale(torch.ones(1), 2.0).item()
-        give([[str(each.message) for each in caught], result])
-        """,
-        CUSTOM_PYPTO_LOG=str(tmp_path / "calls.log"),
-    )
-    [text], result = given
-    assert text.startswith("CUSTOM_PYPTO_LOG and CUSTOM_PYPTO_RECORD have no effect: torch ")
-    assert result == 2
-
-
 def test_calls_are_logged_to_standard_error(site: Site) -> None:
     install(site)
     done = site.start(CORE, "ops.scale(torch.ones(2))", CUSTOM_PYPTO_LOG="1")
     assert calls_in(done.stderr) == ["scale(x=float32[2])"]
 
 
-def test_ops_that_were_loaded_later_are_logged(site: Site, tmp_path: Path) -> None:
-    later = replace(site, folder=site.folder / "later")
-    install(later)
-    add = f"import sys; sys.path.append({str(later.folder)!r}); core.load_new(); core.load_new()"
-    assert logged(site, tmp_path, add, "ops.scale(torch.ones(2))") == ["scale(x=float32[2])"]
+def test_calls_of_a_library_and_of_ops_that_were_loaded_later_are_logged(
+    site: Site, tmp_path: Path
+) -> None:
+    site.install("library", ops=["first", "first.other"])
+    install(later := replace(site, folder=site.folder / "later"))
+    code = f"""
+    import sys
+    ops.first(torch.ones(2)); ops.first.other(torch.ones(3))
+    sys.path.append({str(later.folder)!r})
+    core.load_new(); core.load_new()
+    ops.scale(torch.ones(2))
+    """
+    expected = ["first(x=float32[2])", "first.other(x=float32[3])", "scale(x=float32[2])"]
+    assert logged(site, tmp_path, code) == expected
 
 
 def test_names_of_the_caller_cannot_act_on_a_terminal_and_a_long_call_is_cut(

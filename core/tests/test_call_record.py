@@ -22,6 +22,13 @@ with warnings.catch_warnings(record=True) as caught:
 WARNED = "give([[str(each.message) for each in caught], result])"
 
 
+@pytest.fixture
+def site(site: Site) -> Site:
+    """A site with the plugin of the tests of the log."""
+    install(site)
+    return site
+
+
 def calls_in(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines if line]
@@ -34,7 +41,6 @@ def recorded(site: Site, target: Path, *code: str) -> list[dict[str, Any]]:
 
 
 def test_a_call_is_kept_once_with_shapes_and_scalars(site: Site, tmp_path: Path) -> None:
-    install(site)
     code = (
         "for size in (3, 3, 4): ops.scale(x := torch.ones(2, size), 0.5); ops.scale.default(x, 0.5)"
     )
@@ -55,7 +61,6 @@ def test_a_call_is_kept_once_with_shapes_and_scalars(site: Site, tmp_path: Path)
 
 
 def test_tensors_are_kept_in_a_folder(site: Site, tmp_path: Path) -> None:
-    install(site)
     code = "for value in (4., 5.): ops.scale(torch.full((9, 2), value)[:, 0])"
     for value, call in zip((4.0, 5.0), recorded(site, tmp_path, code), strict=True):
         tensors = torch.load(tmp_path / call["tensors"], weights_only=True)
@@ -67,7 +72,6 @@ def test_tensors_are_kept_in_a_folder(site: Site, tmp_path: Path) -> None:
 
 
 def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
-    install(site)
     code = """
     from torch._subclasses.fake_tensor import FakeTensorMode
     with FakeTensorMode():
@@ -85,7 +89,6 @@ def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
 
 
 def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: Path) -> None:
-    install(site)
     paths = {"CUSTOM_PYPTO_LOG": tmp_path / "log", "CUSTOM_PYPTO_RECORD": tmp_path / "calls"}
     variables = {name: str(path) for name, path in paths.items()}
     done = site.start(CORE, "ops.scale(torch.ones(2), 0.0)", **variables)
@@ -99,7 +102,6 @@ def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: P
 def test_at_a_limit_it_warns_and_keeps_no_more(
     site: Site, tmp_path: Path, limit: str, kept: int
 ) -> None:
-    install(site)
     target = tmp_path if limit == "MOST_BYTES" else tmp_path / "calls"
     code = "result = [ops.scale(torch.ones(size)).numel() for size in (2, 3, 4)]"
     # Tensors above the limit are not copied.
@@ -117,7 +119,6 @@ def test_at_a_limit_it_warns_and_keeps_no_more(
 
 
 def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_path: Path) -> None:
-    install(site)
     code = """
     import os, threading
     from custom_pypto.core import call_record
@@ -164,7 +165,6 @@ _UNOPENED = (
 def test_a_file_that_cannot_be_opened_is_a_warning(
     site: Site, tmp_path: Path, variable: str, place: str, error: str
 ) -> None:
-    install(site)
     # Nobody reads it.
     os.mkfifo(tmp_path / "pipe")
     path = str(tmp_path / place)
@@ -187,7 +187,6 @@ def limit(size): resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_
 def test_others_cannot_read_the_file_and_off_writes_none(
     site: Site, tmp_path: Path, variable: str
 ) -> None:
-    install(site)
     code = f"import os; os.umask(0); os.chdir({str(tmp_path)!r})"
     for value in ("0", "off", "No", "calls"):
         site.run(code, CORE, _CALL, "give(0)", **{variable: value})
@@ -200,7 +199,6 @@ def test_others_cannot_read_the_file_and_off_writes_none(
 def test_a_full_disk_is_one_warning_and_leaves_the_lines_before(
     site: Site, tmp_path: Path, variable: str, room: int, warnings: str
 ) -> None:
-    install(site)
     file = tmp_path / "calls"
     code = f"""
     import logging, os, warnings
@@ -230,7 +228,6 @@ def test_a_full_disk_is_one_warning_and_leaves_the_lines_before(
 
 
 def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> None:
-    install(site)
     os.mkfifo(fifo := tmp_path / "fifo")
     code = f"""
     import os
@@ -244,7 +241,6 @@ def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("variable", VARIABLES)
 def test_several_processes_add_whole_lines(site: Site, tmp_path: Path, variable: str) -> None:
-    install(site)
     file = tmp_path / "calls"
     code = """
     import os
@@ -264,7 +260,6 @@ def test_several_processes_add_whole_lines(site: Site, tmp_path: Path, variable:
 
 
 def test_tensors_that_cannot_be_saved_leave_no_file(site: Site, tmp_path: Path) -> None:
-    install(site)
     code = "result = ops.scale(torch.ones(100_000)).numel()"
     (target := tmp_path / "target").mkdir()
     texts, result = site.run(

@@ -212,18 +212,10 @@ def lock(site: Site, *, file: str = "ops.lock", **variables: str) -> tuple[int, 
         if not (site.folder / package).exists():
             link(site.folder, package)
     path = site.folder.parent / file
-    status, output = site.run(
-        f"""
-        import contextlib, io
-        from custom_pypto_cli import main
-        with contextlib.redirect_stdout(io.StringIO()) as output:
-            with contextlib.redirect_stderr(output):
-                status = main(["lock", {str(path)!r}])
-        give([status, output.getvalue()])
-        """,
-        **variables,
-    )
-    return status, output, path
+    code = f"from custom_pypto_cli import main; give(main(['lock', {str(path)!r}]))"
+    done = site.start(code, **variables)
+    output, status = done.stdout[:-2], done.stdout[-2:]
+    return int(status), output + done.stderr, path
 
 
 def locked(site: Site, **variables: str) -> str:

@@ -42,6 +42,13 @@ def test_written_view_bumps_its_base_and_a_composite_kernel_is_left_to_the_ops_i
     assert (base._version, base.tolist()) == (1, [-1.0, 1.0, -1.0, -1.0])
 
 
+def test_written_arguments_alone_are_mapped() -> None:
+    x = torch.ones(1)
+    given = [x, x], {"maybe": x, "list": [x]}
+    mapped = OpArguments("headers_write").map_mutated(torch.neg, *given)
+    assert mapped == ([-x, x], {"maybe": -x, "list": [-x]})
+
+
 def test_backward_refuses_a_saved_tensor_that_was_written() -> None:
     weight = torch.ones(2, requires_grad=True)
     cache = torch.full((2,), 3.0)
@@ -143,6 +150,8 @@ def test_written_argument_may_be_an_argument_that_is_read() -> None:
     x = torch.ones(4, 1)
     out = ops.headers_write(x, x)
     ops.headers_write(x[:, 0], x.view(1, 4))
+    guard(x, x)
+    guard(x[:, 0], x.view(1, 4))
     assert (out.tolist(), x.tolist()) == ([[1.0]] * 4, [[1.0]] * 4)
 
 

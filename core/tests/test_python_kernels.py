@@ -171,15 +171,19 @@ def test_what_may_not_be_written_to_is_refused_and_left_alone(mutating: Site) ->
     given = mutating.load("""
         x = torch.ones(4)
         refused = [
-            refusal(ops.first, x, [], x.view(2, 2)), refusal(ops.first, x.requires_grad_(), []),
+            refusal(ops.first, x, [], x.view(2, 2)), refusal(ops.first, torch._neg_view(x), []),
+            refusal(ops.first, x.requires_grad_(), []),
         ]
         [*refused, x.tolist()]
         """)
     assert given[0].startswith("first: argument 'maybe' is written in place, but overlaps argument")
     assert given[1].startswith(
+        "first: argument 'x' is written in place, but is a view with the neg"
+    )
+    assert given[2].startswith(
         "first: argument 'x' is written in place, which torch refuses: a leaf"
     )
-    assert given[2] == [1.0] * 4
+    assert given[3] == [1.0] * 4
 
 
 def test_what_a_composite_kernel_is_given_is_left_to_the_ops_that_it_calls(site: Site) -> None:

@@ -142,15 +142,18 @@ def test_circle_of_requirements_is_rejected_and_shown() -> None:
     plugins = [
         plugin("a", requires_ops=("b",)),
         plugin("b", requires_ops=("c",)),
-        plugin("c", requires_ops=("b",)),
+        plugin("c", requires_ops=("e",)),
+        plugin("e", requires_ops=("b",)),
         plugin("d"),
     ]
     circle = (
-        "circular requires-ops: b -> c -> b; one of these plugins must stop requiring the other"
+        "circular requires-ops: b -> c -> e -> b; one of these plugins must stop requiring the"
+        " other"
     )
     assert reasons(*plugins) == {
         "acme-d": "",
         "acme-a": f"requires the op 'b' of the plugin 'b', which is rejected: {circle}",
         "acme-b": circle,
         "acme-c": circle,
+        "acme-e": circle,
     }

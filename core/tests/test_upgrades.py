@@ -87,12 +87,11 @@ def advised(reason: str) -> str:
     return str(command)
 
 
-def _overwrite_manifest(plugin: Installed) -> None:
-    plugin.forge(version="0.5")
-
-
 DAMAGES: dict[str, tuple[Callable[[Installed], object], str]] = {
-    "files of another version": (_overwrite_manifest, "its files are of version 0.5"),
+    "files of another version": (
+        lambda plugin: plugin.forge(version="0.5"),
+        "its files are of version 0.5",
+    ),
     "package without manifest": (lambda plugin: plugin.manifest.unlink(), "no manifest: "),
     "no package": (lambda plugin: shutil.rmtree(plugin.package), "its package"),
     "metadata without a version": (

@@ -11,7 +11,7 @@ from repository import ROOT
 
 
 def test_small_matrices(tmp_path: Path) -> None:
-    cells = ["--decodes", "1x3000", "2x3000", "--prefills", "1x300"]
+    cells = ["--decodes", "1x3000", "2x3000"]
     # A dense cache of the first decode fits, that of the second does not.
     limit = ["--dense-gigabytes", "0.01"]
     output = ["--output", str(tmp_path / "run.jsonl")]
@@ -26,5 +26,4 @@ def test_small_matrices(tmp_path: Path) -> None:
     rows = {(row["op"], row["sample"]): row["times"] for row in run}
     assert rows["step", "1 x 3000"].keys() == {"dense", "ours"}
     assert rows["step", "2 x 3000"].keys() == {"ours"}
-    assert rows["prompt", "1 x 300"].keys() == {"dense", "ours"}
     assert rows["selection", "2 x 3000"].keys() == {"bf16", "int8"}

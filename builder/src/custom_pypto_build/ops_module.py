@@ -57,18 +57,14 @@ def module_text(plugin: str, file: OpsFile) -> str:
         BuildError: two ops would have one name.
     """
     functions: dict[str, OpContract] = {}
+    owners = {name: f"the constant {name!r}" for name in file.constants}
     for op in sorted(file.ops, key=lambda op: op.name):
-        other = functions.setdefault(function_name(op.name), op)
-        if other is not op:
+        name, owner = function_name(op.name), f"the op {op.name!r}"
+        if name in owners:
             raise BuildError(
-                f"ops.toml: the ops {other.name!r} and {op.name!r} would both be the function"
-                f" {function_name(op.name)!r}; rename one"
+                f"ops.toml: {owners[name]} and {owner} would both be {name!r}; rename one"
             )
-    for name in functions:
-        if name in file.constants:
-            raise BuildError(
-                f"ops.toml: the constant and the op would both be {name!r}; rename one"
-            )
+        owners[name], functions[name] = owner, op
     constants = "".join(
         f"\n{name}: Final = {tuple(value) if isinstance(value, list) else value!r}"
         for name, value in file.constants.items()
@@ -76,7 +72,7 @@ def module_text(plugin: str, file: OpsFile) -> str:
     head = _HEAD.format(
         mark=_MARK,
         plugin=plugin,
-        names=[*file.constants, *functions],
+        names=list(owners),
         constants=f"{constants}\n" if constants else "",
     )
     return head + "".join(

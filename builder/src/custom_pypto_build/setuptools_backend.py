@@ -122,14 +122,13 @@ class BuildPluginLibrary(setuptools.Command):
     def initialize_options(self) -> None:
         """Set the defaults of the options."""
         self.editable_mode = False
-        self.build_lib = ""
-        self.build_base = ""
+        self.build_lib: Any = None
+        self.build_base: Any = None
 
     def finalize_options(self) -> None:
         """Take the folders from ``build``."""
-        command = self.get_finalized_command("build")
-        self.build_lib = command.build_lib
-        self.build_base = command.build_base
+        folders = (("build_lib", "build_lib"), ("build_base", "build_base"))
+        self.set_undefined_options("build", *folders)
 
     @property
     def plugin(self) -> Settings:

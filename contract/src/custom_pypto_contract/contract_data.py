@@ -12,8 +12,8 @@ from typing import Any
 from . import expression, notation
 from .call import Call, parse_call
 from .contract import Dtypes, Npu, OpContract, Output, Rule, Tensor
+from .contract_checks import check_names
 from .errors import ContractError, at
-from .name_checks import check_names
 from .notation import Key
 from .schema import Argument, parse_schema
 from .shape import Choice, Dim, Tree, parse_shape

@@ -14,8 +14,8 @@ from typing import Any
 
 from . import contract_data, notation, small_file, tables
 from .contract import OpContract
+from .contract_checks import check_file_form
 from .errors import ContractError
-from .file_checks import check_file_form
 from .op_table import Constants, OpTable, Template, check_constants, fill_in_constants
 from .tables import TableError
 
@@ -26,7 +26,7 @@ else:
 
 FILE_NAME = "ops.toml"
 _MOST_LEVELS = 30
-MOST_DOTS = 256
+_MOST_DOTS = 256
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ def parse_toml(text: str, name: str = FILE_NAME) -> dict[str, Any]:
 def _check_dots(text: str) -> None:
     """Check that no key has very many parts: tomllib's time grows with the square of these."""
     for number, line in enumerate(text.split("\n"), start=1):
-        if line.count(".") > MOST_DOTS:
+        if line.count(".") > _MOST_DOTS and not line.startswith("#"):
             raise ValueError(
-                f"a key is nested too deeply: line {number} has more than {MOST_DOTS} dots"
+                f"a key is nested too deeply: line {number} has more than {_MOST_DOTS} dots"
             )
 
 
@@ -140,7 +140,11 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
             if isinstance(body, dict):
                 body = fill_in_constants(named, body)
             contract = contract_data.read_contract(OpTable(op, body, templates, groups).data())
-            check_file_form(contract, named)
+            for argument in contract.arguments:
+                if argument.name in named:
+                    problem = f"{argument.name!r} is a constant, and no argument's name"
+                    raise ContractError(f"schema: {problem}")
+            check_file_form(contract)
         except ContractError as error:
             raise ContractError(f"[{op}]: {error}") from None
         found.append(contract)

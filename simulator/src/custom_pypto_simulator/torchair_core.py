@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .graph_engine import Graph
 
 _Named = list[tuple[str, str]]
+_Result = TypeVar("_Result")
 
 
 def install() -> None:
@@ -54,7 +55,7 @@ class TorchNpuGraphBase:
         return _guarded(self._graph.run, inputs, assigned)
 
 
-def _guarded(function: Callable[..., Any], *arguments: object) -> Any:
+def _guarded(function: Callable[..., _Result], *arguments: object) -> _Result:
     try:
         return function(*arguments)
     except Exception as error:

@@ -13,21 +13,13 @@ from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
 from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from .outputs import leaves
+from .outputs import Run, leaves
 
 if TYPE_CHECKING:
     from .ops_under_test import Op
 
 Change = Callable[[str, torch.Tensor], torch.Tensor]
 """Returns what replaces a tensor, which has this name."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The reference's results for a case, on the CPU."""
-
-    returned: Any
-    mutated: dict[str, torch.Tensor]
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +178,7 @@ class Case:
         }
 
     @cached_property
-    def expected(self) -> Expected:
+    def expected(self) -> Run:
         """Return the reference's results for this sample, and the arguments that it mutates.
 
         Raises:
@@ -200,7 +192,7 @@ class Case:
         call.seed()
         returned = self.op.reference.function(*call.args, **call.kwargs)
         self.expect_tensors(returned, "reference, or definition in ops.toml,")
-        return Expected(returned, call.mutable)
+        return Run(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
         """Raise AssertionError if the results of `what` are not those of the schema."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -39,3 +40,29 @@ def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """Return all memory that a tensor lies in, as bytes."""
     storage = tensor.untyped_storage()
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+
+
+def named_arguments(mutable: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The mutable arguments by the name that messages give them."""
+    return {f"argument '{name}'": tensor for name, tensor in mutable.items()}
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a call returned, and the arguments that it mutated."""
+
+    returned: Any
+    mutated: Mapping[str, torch.Tensor]
+
+    @property
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """Both, by the names that messages give them."""
+        return tensor_outputs(self.returned) | named_arguments(self.mutated)
+
+    def equals(self, other: Run) -> bool:
+        """Whether both have tensors alone, and equal ones."""
+        one, two = self.tensors, other.tensors
+        names = {*outputs(self.returned), *named_arguments(self.mutated)}
+        return {*one} == {*two} == names and all(
+            each.dtype is two[name].dtype and each.equal(two[name]) for name, each in one.items()
+        )

@@ -10,7 +10,8 @@ from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.on_device import with_other_values
-from custom_pypto_testing.checks.values import Run, compare_with_reference
+from custom_pypto_testing.checks.values import compare_with_reference
+from custom_pypto_testing.outputs import Run
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
 from scenarios.samples import case_named, cases_of, refused_cases

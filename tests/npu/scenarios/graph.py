@@ -14,7 +14,8 @@ import torchair
 from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import samples
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.checks.values import Run, compare_with_reference
+from custom_pypto_testing.checks.values import compare_with_reference
+from custom_pypto_testing.outputs import Run
 from google.protobuf import text_format
 from torchair._ge_concrete_graph.ge_ir_pb2 import GraphDef
 

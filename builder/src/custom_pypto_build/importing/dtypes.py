@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 from .model import UNKNOWN, Definition, ImportedOp, Kind, Subject, Tensor
@@ -28,16 +28,11 @@ def describe(op: ImportedOp, definition: Definition) -> None:
     """Write the dtypes of an op's tensors and outputs, and rules for those that belong together."""
     tensors = [*definition.inputs, *definition.results]
     columns = [each for each in tensors if each.is_column and each.dtypes]
-    lengths = {len(each.dtypes or ()) for each in columns}
-    if len(lengths) > 1:
+    if len({len(each.dtypes or ()) for each in columns}) > 1:
         text = "the lists of dtypes have different lengths, so which belong together is unclear"
         op.decide(definition.place, Subject.DTYPE, text)
         return
-    rows = _known_rows(op, definition, columns)
-    of = {each.name: [row[index] for row in rows] for index, each in enumerate(columns)}
-    for tensor in tensors:
-        if not tensor.is_column and tensor.dtypes:
-            of[tensor.name] = _known(op, tensor)
+    of = _known(op, definition, columns)
     free: list[Tensor] = []
     for tensor in definition.inputs:
         if tensor.name not in op.tensors or not of.get(tensor.name):
@@ -55,43 +50,37 @@ def describe(op: ImportedOp, definition: Definition) -> None:
     for tensor in definition.results:
         same = _same_as(tensor, columns, of)
         different = list(dict.fromkeys(of.get(tensor.name, ())))
-        if same is not None:
-            op.outputs[tensor.name]["dtype"] = f"={same}"
-        elif len(different) == 1:
-            op.outputs[tensor.name]["dtype"] = different[0]
-        else:
-            op.outputs[tensor.name]["dtype"] = UNKNOWN
+        dtype = f"={same}" if same else UNKNOWN if len(different) != 1 else different[0]
+        op.outputs[tensor.name]["dtype"] = dtype
+        if dtype == UNKNOWN:
             given = f": one of {', '.join(different)}" if different else ""
             text = f"the dtype of output {tensor.name} follows from no input's{given}"
             op.decide(tensor.place, Subject.DTYPE, text)
 
 
-def _known(op: ImportedOp, tensor: Tensor) -> list[str]:
-    """Return the dtypes of a tensor that ops.toml has."""
-    dtypes = tensor.dtypes or []
-    _report(op, tensor, dtypes)
-    return [_DTYPES[each] for each in dtypes if each in _DTYPES]
-
-
-def _known_rows(
+def _known(
     op: ImportedOp, definition: Definition, columns: Sequence[Tensor]
-) -> list[tuple[str, ...]]:
-    """Return the combinations of dtypes whose dtypes ops.toml has."""
-    for tensor in columns:
-        _report(op, tensor, tensor.dtypes or ())
+) -> dict[str, list[str]]:
+    """Return the dtypes of each tensor that ops.toml has: of columns, whole combinations."""
+    tensors = [*definition.inputs, *definition.results]
+    others = [each for each in tensors if each.dtypes and not each.is_column]
+    for tensor in (*columns, *others):
+        unknown = [
+            f"DT_{each}" for each in dict.fromkeys(tensor.dtypes or ()) if each not in _DTYPES
+        ]
+        if unknown:
+            text = f"{tensor.name}: ops.toml has no dtype for {', '.join(unknown)}; left out"
+            op.decide(tensor.place, Subject.NARROWER, text)
     rows = zip(*(each.dtypes or () for each in columns), strict=True)
-    known = [tuple(_DTYPES[each] for each in row) for row in rows if set(row) <= set(_DTYPES)]
+    known = dict.fromkeys(row for row in rows if set(row) <= _DTYPES.keys())
     if columns and not known:
         text = "every combination of dtypes has one that ops.toml lacks"
         op.decide(definition.place, Subject.DTYPE, text)
-    return list(dict.fromkeys(known))
-
-
-def _report(op: ImportedOp, tensor: Tensor, dtypes: Iterable[str]) -> None:
-    unknown = [f"DT_{each}" for each in dict.fromkeys(dtypes) if each not in _DTYPES]
-    if unknown:
-        text = f"{tensor.name}: ops.toml has no dtype for {', '.join(unknown)}; left out"
-        op.decide(tensor.place, Subject.NARROWER, text)
+    found = {each.name: [row[i] for row in known] for i, each in enumerate(columns)}
+    found |= {
+        each.name: [dtype for dtype in each.dtypes or () if dtype in _DTYPES] for each in others
+    }
+    return {name: [_DTYPES[each] for each in dtypes] for name, dtypes in found.items()}
 
 
 def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]) -> str | None:

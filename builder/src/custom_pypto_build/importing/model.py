@@ -39,6 +39,8 @@ class Place:
 
     file: str
     line: int
+    is_generated: bool = False
+    """Whether a build wrote the file."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}"

@@ -45,14 +45,14 @@ def from_definition(
     return op
 
 
-def from_declaration(declaration: Declaration, place: Place, *, is_generated: bool) -> ImportedOp:
+def from_declaration(declaration: Declaration, place: Place) -> ImportedOp:
     """Return the op of a kernel of which only a header is known.
 
     Generated headers end the name of an optional tensor in ``Optional``, of a written one in
     ``Ref``, and of an output in ``Out``; a single output is ``out``.
     """
     op = ImportedOp(_op_name(declaration.name.removeprefix("aclnn")), place, "")
-    if not is_generated:
+    if not place.is_generated:
         text = "a person wrote this header: look which tensors it writes, and which may be null"
         op.decide(place, Subject.SCHEMA, text)
     parameters = declaration.arguments

@@ -25,7 +25,6 @@ REGISTRATION = "npu.cpp"
 PROJECT = "pyproject.toml"
 DECISIONS = "decisions.txt"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_PARTS = re.compile(rf"(?:[^.]*\.){{0,{ops_file.MOST_DOTS}}}[^.]*")
 
 
 @dataclass
@@ -119,7 +118,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         table = list(_table(op)) if op.name else []
         if not op.is_complete:
             comments, table = [*comments, *table], []
-        blocks.append("\n".join([*_commented(comments), *table]))
+        blocks.append("\n".join([*(f"# {one_line(each)}" for each in comments), *table]))
     document = "\n\n".join(blocks) + "\n"
     reason = find_refusal(document) if any(op.is_complete for op in ops) else None
     if reason is not None:
@@ -173,15 +172,6 @@ def _string(value: str) -> str:
     # Strings of JSON in ASCII are strings of TOML, but for the one control character that JSON
     # does not escape and the surrogates, which the check of the op refuses.
     return json.dumps(value, ensure_ascii=True).replace("\x7f", r"\u007f")
-
-
-def _commented(lines: Iterable[str]) -> Iterator[str]:
-    """Return lines as comments, several for one that has more dots than a line of ops.toml."""
-    for line in map(one_line, lines):
-        if line.count(".") <= ops_file.MOST_DOTS:
-            yield f"# {line}"
-        else:
-            yield from (f"# {part}" for part in _PARTS.findall(line) if part)
 
 
 def one_line(value: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,6 +22,7 @@ from .ops_toml import Imported
 from .source import Source
 
 Read = TypeVar("Read")
+Declared = tuple[Declaration, Place]
 
 # In the comment at the top of the headers that CANN's build writes.
 _GENERATED = "this file was generated automatic"
@@ -53,7 +54,7 @@ def read(sources: Sources) -> Imported:
     """
     skipped: list[str] = []
     names = sources.names
-    headers = _read_each(sources.aclnn, _header, skipped)
+    headers = _read_each(sources.aclnn, lambda path: _header(path, names[path]), skipped)
     definitions = _read_each(sources.reg_op, lambda path: _Operators(path, names[path]), skipped)
     functions = _read_each(
         sources.op_plugin,
@@ -62,8 +63,7 @@ def read(sources: Sources) -> Imported:
     )
     if not (headers or definitions or functions):
         raise ImportingError("\n".join(skipped))
-    declared, problems = _declarations(headers, names)
-    generated = {names[path] for path, (_, is_generated) in headers.items() if is_generated}
+    declared, problems = _declarations(each for found in headers.values() for each in found)
     ops = [op for found in functions.values() for op in found]
     for op in ops:
         _check_against_header(op, declared)
@@ -74,8 +74,7 @@ def read(sources: Sources) -> Imported:
         ops.append(operator_op.from_definition(definition, declared.get(kernel)))
     for kernel, (declaration, place) in declared.items():
         if kernel not in used:
-            is_generated = place.file in generated
-            ops.append(operator_op.from_declaration(declaration, place, is_generated=is_generated))
+            ops.append(operator_op.from_declaration(declaration, place))
     for op in ops:
         if (problem := problems.get(op.launch.partition("(")[0])) is not None:
             op.decide(problem[0], Subject.KERNEL, problem[1])
@@ -103,32 +102,30 @@ def _text(path: Path) -> str:
         raise ImportingError(f"cannot read {path}: {reason}") from None
 
 
-def _header(path: Path) -> tuple[list[Declaration], bool]:
-    """Return the declarations in a header, and whether a build wrote it."""
-    text = _text(path)
-    found = aclnn_header.parse(text)
+def _header(path: Path, name: str) -> list[Declared]:
+    """Return the declarations in a header."""
+    found = aclnn_header.parse(text := _text(path))
     if not found:
         raise ImportingError(
             f"{path} declares no kernel; --aclnn takes a header with functions"
             " `aclnnStatus aclnn<Name>GetWorkspaceSize(..)`"
         )
-    return found, _GENERATED in text
+    place = Place(name, 0, is_generated=_GENERATED in text)
+    return [(each, replace(place, line=each.line)) for each in found]
 
 
 def _declarations(
-    headers: Mapping[Path, tuple[list[Declaration], bool]], names: Mapping[Path, str]
-) -> tuple[dict[str, tuple[Declaration, Place]], dict[str, tuple[Place, str]]]:
+    found: Iterable[Declared],
+) -> tuple[dict[str, Declared], dict[str, tuple[Place, str]]]:
     """Return the first declaration of each kernel, and where another one differs."""
-    declared: dict[str, tuple[Declaration, Place]] = {}
+    declared: dict[str, Declared] = {}
     problems: dict[str, tuple[Place, str]] = {}
-    for path, (found, _) in headers.items():
-        for each in found:
-            place = Place(names[path], each.line)
-            other, where = declared.setdefault(each.name, (each, place))
-            if other.parameters != each.parameters:
-                text = f"{each.name} has other parameters than at {where}; give the header of one"
-                text += " version, after the preprocessor if both are in one file"
-                problems.setdefault(each.name, (place, text))
+    for each, place in found:
+        other, where = declared.setdefault(each.name, (each, place))
+        if other.parameters != each.parameters:
+            text = f"{each.name} has other parameters than at {where}; give the header of one"
+            text += " version, after the preprocessor if both are in one file"
+            problems.setdefault(each.name, (place, text))
     return declared, problems
 
 
@@ -182,7 +179,7 @@ def _compare(definition: Definition, prototype: Definition) -> None:
             definition.decide(prototype.place, Subject.KERNEL, text)
 
 
-def _check_against_header(op: ImportedOp, declared: dict[str, tuple[Declaration, Place]]) -> None:
+def _check_against_header(op: ImportedOp, declared: Mapping[str, Declared]) -> None:
     """Compare the call of a kernel with its declaration, if a header has that."""
     kernel, _, passed = op.launch.removesuffix(")").partition("(")
     if kernel not in declared:

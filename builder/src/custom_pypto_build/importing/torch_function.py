@@ -8,23 +8,12 @@ from dataclasses import dataclass
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.op_name import NAME, parts_of_schema
-from custom_pypto_contract.schema import MOST_ARGUMENTS
+from custom_pypto_contract.schema import MOST_ARGUMENTS, Argument
 
 _ARGUMENT = re.compile(rf"(?P<type>\S+) +(?P<name>{NAME})\s*(?:=.*)?")
 _ALIAS = re.compile(r"\(\w+!?(?:\|\w+!?)*(?: *-> *[\w*|!]+)?\)")
 # What PyTorch's own parser of schemas makes of this default.
 _MEAN = re.compile(r"= *Mean *(?=[,)])")
-
-
-@dataclass(frozen=True)
-class Argument:
-    """One argument: its type without alias annotation, and whether it is written."""
-
-    type: str
-    name: str
-    is_written: bool
-    is_out: bool
-    """Whether it is written, and given by keyword alone: an output that the caller allocates."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +32,17 @@ class TorchFunction:
         """Whether it writes its first argument and is named so: ``relu_``, ``__iadd__``."""
         base = self.name.partition(".")[0]
         is_named_so = base.startswith("__i") if base.endswith("__") else base.endswith("_")
-        return is_named_so and bool(self.arguments) and self.arguments[0].is_written
+        return is_named_so and bool(self.arguments) and self.arguments[0].is_mutable
 
     @property
     def out(self) -> tuple[str, ...]:
         """The names of the outputs that the caller allocates."""
-        return tuple(each.name for each in self.arguments if each.is_out)
+        return tuple(each.name for each in self.arguments if _is_out(each))
 
     @property
     def makes_all(self) -> bool:
         """Whether it writes no argument."""
-        return not any(each.is_written for each in self.arguments)
+        return not any(each.is_mutable for each in self.arguments)
 
     def names_of(self, type_: str) -> frozenset[str]:
         """Return the arguments with one type; a SymInt is an int."""
@@ -74,10 +63,10 @@ def parse(text: str) -> TorchFunction:
     arguments = []
     for index, match in enumerate(map(_ARGUMENT.fullmatch, parts)):
         if match is not None:
-            is_written = "!" in match["type"]
-            is_out = is_written and index > first_keyword
-            type_ = _ALIAS.sub("", match["type"])
-            arguments.append(Argument(type_, match["name"], is_written, is_out))
+            type_, is_mutable = _ALIAS.sub("", match["type"]), "!" in match["type"]
+            arguments.append(
+                Argument(match["name"], type_, is_mutable, index > first_keyword, None)
+            )
     if len(arguments) > MOST_ARGUMENTS:
         raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     returned = returned.strip()
@@ -90,7 +79,12 @@ def parse(text: str) -> TorchFunction:
     result = made[0] if len(made) == 1 and " " not in made[0] else f"({', '.join(made)})"
     return TorchFunction(
         name,
-        tuple(sorted(arguments, key=lambda each: each.is_out)),
+        tuple(sorted(arguments, key=_is_out)),
         tuple(each.partition(" ")[0] for each in made),
         f"{name}({', '.join(parts)}) -> {result}",
     )
+
+
+def _is_out(argument: Argument) -> bool:
+    """Whether it is written, and given by keyword alone: an output that the caller allocates."""
+    return argument.is_mutable and argument.is_keyword_only

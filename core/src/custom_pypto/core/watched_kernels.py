@@ -16,13 +16,12 @@ from typing import Any
 
 import torch
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_discovery.environment import LOG, RECORD, STANDARD_ERROR, Environment
+from custom_pypto_discovery.environment import LOG, STANDARD_ERROR, Environment
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.call_record import CallRecord
 from custom_pypto.core.call_text import describe_argument
-from custom_pypto.core.errors import warn
 from custom_pypto.core.records import NAMESPACE, OpRecord
 
 _COVERED = tuple(key for key in DEVICE_KEYS if key != "CompositeImplicitAutograd")
@@ -59,12 +58,6 @@ class WatchedKernels:
 
     def __init__(self, settings: Environment) -> None:
         self._watchers: list[CallLog | CallRecord] = []
-        if not hasattr(torch.library, "get_kernel"):
-            warn(
-                f"{LOG} and {RECORD} have no effect: torch {torch.__version__} has no"
-                " torch.library.get_kernel"
-            )
-            return
         if settings.log:
             self._watchers.append(CallLog(settings.log))
         if settings.record:
@@ -73,11 +66,9 @@ class WatchedKernels:
     def cover(self, ops: Iterable[OpRecord]) -> Callable[[], None]:
         """Cover the kernels of `ops`; return the function that uncovers them."""
         library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
-        if self._watchers:
-            for op in ops:
-                for key in _COVERED:
-                    if key in op.dispatch_keys:
-                        self._cover(library, op, key)
+        for op in ops:
+            for key in filter(op.dispatch_keys.__contains__, _COVERED):
+                self._cover(library, op, key)
         return library._destroy
 
     def _cover(self, library: torch.library.Library, op: OpRecord, key: str) -> None:

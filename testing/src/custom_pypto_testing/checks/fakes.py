@@ -18,9 +18,7 @@ from torch.fx.experimental.symbolic_shapes import (
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.meta_tensors import Twins, relevant_strides
-from custom_pypto_testing.outputs import tensor_outputs
-
-from .side_effects import named_arguments
+from custom_pypto_testing.outputs import named_arguments, tensor_outputs
 
 Properties = dict[str, object]
 

@@ -12,9 +12,10 @@ from custom_pypto.core import hooks
 from custom_pypto.core.loader import start
 
 from custom_pypto_testing.case import Case
+from custom_pypto_testing.outputs import Run
 
 from .compilation import compile_op
-from .values import Run, compare_with_reference, run_of
+from .values import compare_with_reference, run_of
 
 _CALLS_OF_MEMORY = 20
 _BUSY_ELEMENTS = 2**24

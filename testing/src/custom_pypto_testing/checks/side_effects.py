@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import combinations
 
 import torch
@@ -66,11 +65,6 @@ def check_aliasing(case: Case) -> None:
             raise AssertionError(
                 f"{case.name}: {name} shares memory with {other}; allocate one tensor for each"
             )
-
-
-def named_arguments(mutable: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """The mutable arguments by the name that messages give them."""
-    return {f"argument '{name}'": tensor for name, tensor in mutable.items()}
 
 
 def _share_memory(left: torch.Tensor, right: torch.Tensor) -> bool:

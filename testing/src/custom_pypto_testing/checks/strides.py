@@ -10,9 +10,10 @@ from custom_pypto.core.contracts.evaluation import Evaluation
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.layouts import Layout, layouts_of
+from custom_pypto_testing.outputs import Run
 
 from .fakes import compare_fake_on_meta
-from .values import Run, compare_mutated, compare_returned
+from .values import compare_mutated, compare_returned
 
 _LARGE = 2**16
 """With more elements, a call gets two layouts. Drawn calls are small, and have the others."""

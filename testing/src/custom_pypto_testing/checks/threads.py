@@ -13,9 +13,10 @@ from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
+from custom_pypto_testing.outputs import Run
 from custom_pypto_testing.timing.interleaved import torch_threads
 
-from .values import Run, compare_runs, compare_with_reference, run_of
+from .values import compare_runs, compare_with_reference, run_of
 
 if TYPE_CHECKING:
     from custom_pypto_testing.ops_under_test import Op

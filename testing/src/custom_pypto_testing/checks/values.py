@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_close, assert_same_bits, assert_tensors_close
-from custom_pypto_testing.outputs import outputs, tensor_outputs
-
-from .side_effects import named_arguments
+from custom_pypto_testing.outputs import Run
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a call returned, and the arguments that it mutated."""
-
-    returned: Any
-    mutated: Mapping[str, torch.Tensor]
-
-    @property
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """Both, by the names that messages give them."""
-        return tensor_outputs(self.returned) | named_arguments(self.mutated)
-
-    def equals(self, other: Run) -> bool:
-        """Whether both have tensors alone, and equal ones."""
-        one, two = self.tensors, other.tensors
-        names = {*outputs(self.returned), *named_arguments(self.mutated)}
-        return {*one} == {*two} == names and all(
-            each.dtype is two[name].dtype and each.equal(two[name]) for name, each in one.items()
-        )
 
 
 def run_of(call: Case, run: Callable[[Case], Any] = Case.run) -> Run:
@@ -92,10 +69,12 @@ def compare_returned(case: Case, actual: Any, expected: Any) -> None:
     case.expect_tensors(actual, "kernel")
     reference = case.op.reference
     compare = None if reference is None else reference.compare
+    on_cpu: Any = tree_map_only(torch.Tensor, lambda each: each.cpu(), (actual, expected))
+    actual, expected = on_cpu
     if compare is None:
-        assert_close(_on_cpu(actual), _on_cpu(expected))
+        assert_close(actual, expected)
     else:
-        compare(_on_cpu(actual), _on_cpu(expected), _sample_on_cpu(case))
+        compare(actual, expected, _sample_on_cpu(case))
 
 
 def compare_mutated(
@@ -119,11 +98,3 @@ def _sample_on_cpu(case: Case) -> SampleInput:
     if case.is_on_cpu:
         return case.sample
     return case.copy_to_cpu().sample
-
-
-def _on_cpu(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.cpu()
-    if isinstance(value, list | tuple):
-        return type(value)(_on_cpu(each) for each in value)
-    return value
