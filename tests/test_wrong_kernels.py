@@ -11,9 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from repository import copy_sources
 from scratch import Scratch
-from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, write_suites
+from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, write_project, write_suites
 
 KINDS = {
     "offset",
@@ -55,7 +54,7 @@ def judged(
     unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
     wheels = []
     for name, plugin in PLUGINS.items():
-        right = copy_sources(THIRD_PARTY / name, folder / name)
+        right = write_project(THIRD_PARTY / name, folder / name, name)
         wrong = plugin.write(folder / f"{name}_faults")
         wheels += [environment.build_wheel(each, folder, unchecked) for each in (right, wrong)]
     environment.install(*wheels)

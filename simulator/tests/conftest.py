@@ -11,19 +11,25 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from script import KERNELS, OUTDATED, Run, Runner
+from script import KERNELS, Run, Runner
 
 
 @pytest.fixture(scope="session")
-def opp(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry (for ASCEND_CUSTOM_OPP_PATH) of kernels/kernels.cpp."""
-    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))["tests"]
+def vendors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The opp entries (for ASCEND_CUSTOM_OPP_PATH) of the vendors in kernels/."""
+    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))
 
 
 @pytest.fixture(scope="session")
-def outdated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The opp entry of outdated/kernels.cpp."""
-    return build_kernels([OUTDATED], tmp_path_factory.mktemp("outdated"))["outdated"]
+def opp(vendors: dict[str, Path]) -> Path:
+    """The entry of the right kernels."""
+    return vendors["tests"]
+
+
+@pytest.fixture(scope="session")
+def outdated(vendors: dict[str, Path]) -> Path:
+    """The entry of outdated.cpp."""
+    return vendors["outdated"]
 
 
 @pytest.fixture(scope="session")

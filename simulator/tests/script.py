@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 from simulated import Simulated
 
 KERNELS = Path(__file__).with_name("kernels")
-"""A project with simulated kernels, of the vendor "tests"."""
-OUTDATED = KERNELS.with_name("outdated")
-"""The same, of the vendor "outdated"."""
+"""A project with simulated kernels, of the vendors "tests" and "outdated"."""
 
 
 def write_kernels(root: Path, source: str) -> None:
@@ -45,16 +40,15 @@ def raises(*texts, error=RuntimeError):
 
 Run = Callable[..., None]
 
-HERE = Path(__file__).parent
-
 
 class Runner:
-    """Runs scripts; those that begin as PRELUDE does are forked from a process that has done it."""
+    """Runs scripts, each in a process that is forked from one that has done the imports."""
 
     def __init__(self, folder: Path, opp: Path) -> None:
         """`folder` takes what the processes write; `opp` is an opp entry that they all have."""
         self._opp = opp
-        self._simulated = Simulated(folder, ["torchair"], [HERE])
+        self._simulated = Simulated(folder, ["torchair"], [Path(__file__).parent])
+        self.close = self._simulated.close
 
     def run(
         self,
@@ -72,33 +66,7 @@ class Runner:
         environment = {"ASCEND_CUSTOM_OPP_PATH": self._opp, **environment}
         variables = {name: str(value) for name, value in environment.items()}
         code = prelude + textwrap.dedent(script)
-        if prelude.startswith(PRELUDE):
-            done = self._simulated.server(variables).run(code, [], variables)
-            result = subprocess.CompletedProcess([], done.returncode, done.stdout, done.stderr)
-        else:
-            result = run_alone(code, variables)
-        assert (result.returncode != 0) is bool(fails), result.stdout + result.stderr
-        assert fails in result.stderr
-        assert not prints or result.stdout.splitlines()[-1] == prints
-
-    def close(self) -> None:
-        """Ends the servers that processes are forked from."""
-        self._simulated.close()
-
-
-def run_alone(code: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Runs a script in a process that imports, and ends, as any does."""
-    variables = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("ASCEND_", "CUSTOM_PYPTO_SIM_")) or name.endswith("_CACHE")
-    }
-    variables["PYTHONPATH"] = str(HERE)
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        env=variables | environment,
-        timeout=300,
-        check=False,
-    )
+        done = self._simulated.server(variables).run(code, [], variables)
+        assert (done.returncode != 0) is bool(fails), done.stdout + done.stderr
+        assert fails in done.stderr
+        assert not prints or done.stdout.splitlines()[-1] == prints
