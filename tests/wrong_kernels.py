@@ -7,12 +7,17 @@ behind their names. One run of the conformance suite judges those of all plugins
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from distributions import tomllib
 from repository import ROOT, copy_sources
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 THIRD_PARTY = ROOT / "tests" / "third_party"
 
