@@ -22,7 +22,6 @@ SLOWEST = (
     "tests/test_threads.py",
     "tests/test_commands.py",
     "builder/tests/test_build_install.py",
-    "plugins/sparse_attention/tests/test_isas.py",
     "testing/tests/test_conformance.py",
 )
 """The files that take longest: `pytest --durations=0` shows how long."""

@@ -1,8 +1,8 @@
 """Plugins by somebody else: built, installed and used as outside of this repository.
 
-acme_lists takes, writes and returns lists of tensors. The kernels of gated_silu are Python
-functions: it needs no compiler, and its wheel fits every platform. acme_square is the three files
-that docs/contract.md begins with.
+acme_lists writes to lists of tensors, acme_grouped_matmul returns them. The kernels of gated_silu
+are Python functions: it needs no compiler, and its wheel fits every platform. acme_square is the
+three files that docs/contract.md begins with.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from repository import ROOT, copy_sources
 from scratch import Scratch
+from wrong_kernels import write_project
 
 PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -30,7 +31,8 @@ USES = {
 
 LISTS = """\
 import torch
-from acme_lists import add_products_, scale_each
+from acme_grouped_matmul import grouped_matmul
+from acme_lists import add_products_
 
 def refused(function, *args, **kwargs):
     try:
@@ -38,29 +40,26 @@ def refused(function, *args, **kwargs):
     except RuntimeError as error:
         print(error)
 
-xs = [torch.ones(2), torch.full((1, 2), 4.0)]
-ys, sums = scale_each(xs, scale=2)
-print([y.tolist() for y in ys], sums.tolist())
-refused(scale_each, [])
-refused(scale_each, xs, [xs[0], xs[0]])
-refused(scale_each, xs, scale=-float("nan"))
+xs, weights = [torch.ones(2, 3), torch.ones(1, 3)], [torch.ones(3, 1), torch.full((3, 2), 4.0)]
+print([y.tolist() for y in grouped_matmul(xs, weights)])
+refused(grouped_matmul, [], [])
+refused(grouped_matmul, xs, weights, [torch.ones(1), torch.ones(3)])
 one = torch.zeros(2, 2)
 refused(add_products_, [one, one[:1]], [one, one[:1]], torch.ones(2, 2))
 refused(add_products_, [one, one.clone()], [one.clone(), one[:, :1].clone()], torch.ones(2, 2))
-compiled = torch.compile(lambda xs: scale_each(xs)[0], fullgraph=True, dynamic=True)
+compiled = torch.compile(lambda xs: grouped_matmul(xs, weights), fullgraph=True, dynamic=True)
 print([y.tolist() for y in compiled(xs)])
 help(torch.ops.custom_pypto.add_products_)
 """
 LISTS_PRINTS = """\
-[[2.0, 2.0], [[6.0, 6.0]]] [4.0, 12.0]
-scale_each: argument 'xs' must have at least 1 tensor, got 0
-scale_each: argument 'offsets[1]' must have the shape of 'xs[1]' [1, 2], got [2]
-scale_each: argument 'scale' must be more than -inf and less than inf, got nan
+[[[3.0], [3.0]], [[12.0, 12.0]]]
+grouped_matmul: argument 'x' must have at least 1 tensor, got 0
+grouped_matmul: argument 'bias[1]' must have size 2 in dimension 0 (N[i]), got 3 in [3]
 add_products_: argument 'totals[1]' is written in place, but overlaps argument 'totals[0]', which \
 is written too; pass a tensor of its own, such as a clone() made outside of compiled code: \
 Inductor drops clones
 add_products_: argument 'rows[1]' must have size 2 in dimension 1 (K), got 1 in [2, 1]
-[[1.0, 1.0], [[4.0, 4.0]]]
+[[[3.0], [3.0]], [[12.0, 12.0]]]
 """
 
 SILU = """\
@@ -156,8 +155,10 @@ class TestSquare(custom_pypto_testing.Conformance):
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Copies of the plugins outside of this repository."""
     folder = tmp_path_factory.mktemp("elsewhere")
-    for name in ("scale_shift", "lists", "gated_silu"):
+    for name in ("scale_shift", "gated_silu"):
         copy_sources(PLUGIN.with_name(name), folder / name)
+    for name in ("lists", "grouped_matmul"):
+        write_project(PLUGIN.with_name(name), folder / name, name)
     (folder / "square").mkdir()
     files = dict(FILE.findall(CONTRACT_PAGE))
     assert files.keys() == {"pyproject.toml", "ops.toml", "square.cpp"}
@@ -170,7 +171,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def environment(sources: Path, new_environment: Callable[..., Scratch]) -> Scratch:
     """An environment with core and the plugins."""
     made = new_environment(*(f"custom_pypto_{name}" for name in ("build", "blocks", "testing")))
-    for name in ("scale_shift", "lists", "square"):
+    for name in ("scale_shift", "lists", "grouped_matmul", "square"):
         made.install(made.build_wheel(sources / name, sources))
     built = made.build_wheel(sources / "gated_silu", sources, {"CXX": "no-compiler"})
     assert built.name == "acme_gated_silu-1.0.0-py3-none-any.whl"

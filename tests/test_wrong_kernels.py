@@ -13,9 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from repository import copy_sources
 from scratch import Scratch
-from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, run_suites, write_suites
+from wrong_kernels import (
+    THIRD_PARTY,
+    Fault,
+    FaultyPlugin,
+    run_suites,
+    write_project,
+    write_suites,
+)
 
 KINDS = {
     "offset",
@@ -57,7 +63,7 @@ def judged(
     unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
     wheels = []
     for name, plugin in PLUGINS.items():
-        right = copy_sources(THIRD_PARTY / name, folder / name)
+        right = write_project(THIRD_PARTY / name, folder / name, name)
         wrong = plugin.write(folder / f"{name}_faults")
         wheels += [environment.build_wheel(each, folder, unchecked) for each in (right, wrong)]
     environment.install(*wheels)

@@ -1,4 +1,4 @@
-"""Wrong kernels of the plugins in third_party: their sources with one fault each.
+"""Projects of plugins in third_party, and wrong kernels of them: their sources with one fault each.
 
 The faults of a plugin are built as one plugin, from one source, whose ops have the fault's number
 behind their names. One run of the conformance suite judges those of all plugins.
@@ -61,6 +61,39 @@ _SUITE = """\
 class Test{name}(custom_pypto_testing.Conformance):
     plugin = "acme_{name}"
 """
+_PROJECT = """\
+[build-system]
+requires = ["custom-pypto-build", "custom-pypto-blocks"]
+build-backend = "custom_pypto_build"
+
+[project]
+name = "acme-{name}"
+version = "1.0.0"
+dependencies = ["custom-pypto-core"]
+
+[project.entry-points."custom_pypto.plugins"]
+acme_{name} = "acme_{name}"
+
+[tool.setuptools.packages.find]
+where = ["src"]
+
+[tool.custom-pypto]
+sources = ["csrc/*.cpp"]
+include-packages = ["custom_pypto_blocks"]
+"""
+
+
+def write_project(source: Path, folder: Path, name: str) -> Path:
+    """Write a plugin of third_party that has sources alone as a project with a name of its own."""
+    copy_sources(source, folder)
+    (folder / "pyproject.toml").write_text(_PROJECT.format(name=name), encoding="utf-8")
+    package = folder / "src" / f"acme_{name}"
+    if hooks := [*folder.glob("src/*")]:
+        hooks[0].rename(package)
+    else:
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("from .ops import *\n", encoding="utf-8")
+    return folder
 
 
 @dataclass(frozen=True)
@@ -80,22 +113,20 @@ class FaultyPlugin:
     def __init__(self, source: Path) -> None:
         self.source = source
         faults = tomllib.loads((source / "faults.toml").read_text(encoding="utf-8"))
-        self.faults = tuple(Fault(kind, **fault) for kind, fault in faults.items())
         contract = tomllib.loads((source / "ops.toml").read_text(encoding="utf-8"))
         self.ops = [name for name in contract if name not in ("groups", "templates")]
+        self.faults = tuple(
+            Fault(kind, **{"op": self.ops[0], **fault}) for kind, fault in faults.items()
+        )
 
     def write(self, folder: Path) -> Path:
         """Write the project into `folder`."""
-        copy_sources(self.source, folder)
-        old, new = f"acme_{self.source.name}", f"acme_{self.source.name}_faults"
-        project = folder / "pyproject.toml"
-        text = project.read_text(encoding="utf-8").replace(old, new)
-        project.write_text(text.replace(old.replace("_", "-"), new.replace("_", "-")))
+        name = f"{self.source.name}_faults"
+        write_project(self.source, folder, name)
         self._write_contract(folder / "ops.toml")
         (source,) = (folder / "csrc").glob("*.cpp")
         self._write_kernels(source)
-        (package,) = (folder / "src").iterdir()
-        self._write_hooks(package.rename(folder / "src" / new) / "__init__.py")
+        self._write_hooks(folder / "src" / f"acme_{name}" / "__init__.py")
         return folder
 
     def name(self, fault: Fault) -> str:

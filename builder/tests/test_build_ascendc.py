@@ -89,9 +89,3 @@ def test_what_does_not_compile_fails_the_build(project: Project, cann: dict[str,
     compiler.write_text("#!/bin/sh\necho unknown chip\nexit 1\n")
     with pytest.raises(BuildFailedError, match=r"kernels for dav-2201 failed(?s:.*)unknown chip"):
         project.wheel(cann)
-
-
-def test_one_file_is_not_for_both_compilers(project: Project) -> None:
-    project.configure(SOURCES + 'ascendc = ["csrc/*.cpp"]\n')
-    with pytest.raises(BuildFailedError, match=r"ascendc both match 'csrc/tiny.cpp'"):
-        project.wheel()

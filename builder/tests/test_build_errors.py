@@ -195,13 +195,6 @@ def test_versions_are_compared_as_numbers(project: Project) -> None:
     project.wheel(with_torch(100)(project))
 
 
-def test_a_wrong_key_is_named_when_the_metadata_is_built(project: Project) -> None:
-    project.configure('source = ["csrc/*.cpp"]\n')
-    (project.root / "metadata").mkdir()
-    with pytest.raises(BuildFailedError, match="has no key 'source'"):
-        project.hook("prepare_metadata_for_build_wheel", project.root / "metadata")
-
-
 @pytest.fixture
 def with_headers_of_abi_1_2(project: Project) -> Project:
     """Compile with an abi.h that an older or newer core would have."""

@@ -20,7 +20,6 @@ REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
 ALONE = ("--no-deps", "--no-build-isolation")
 INTO = ("install", *ALONE)
-FIND = "import importlib.util as u; print(u.find_spec('custom_pypto_tiny'))"
 
 
 class PipFailedError(Exception):
@@ -135,13 +134,3 @@ def test_where_core_is_not_installed_the_error_says_what_to_do(
     error = " ".join(str(caught.value).split())
     assert "error: core's C++ headers were not found; looked for the package custom_pypto" in error
     assert "Install custom-pypto-core in the environment that the plugin is built for." in error
-
-
-def test_an_editable_install_is_removed_with_pip(
-    scratch: Scratch, pip: Pip, wheels: Path, core: Path, plugin: Project
-) -> None:
-    pip(*INTO, *wheels.iterdir(), core)
-    pip(*INTO, "--editable", plugin.root)
-    assert str(plugin.root / "src") in scratch.run("-c", FIND).stdout
-    pip("uninstall", "--yes", "custom-pypto-tiny")
-    assert scratch.run("-c", FIND).stdout.strip() == "None"

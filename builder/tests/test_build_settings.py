@@ -8,12 +8,7 @@ from pathlib import Path
 import pytest
 from build_project import PYPROJECT, SOURCES, Project, tiny_project
 from custom_pypto_build.errors import BuildError
-from custom_pypto_build.settings import (
-    KEYS,
-    SOURCE_SUFFIXES,
-    read_settings,
-    read_simulated_kernels,
-)
+from custom_pypto_build.settings import KEYS, SOURCE_SUFFIXES, read_settings
 
 REFUSED = Path(__file__).with_name("settings_refused.txt")
 PAGE = Path(__file__).parents[2] / "docs" / "building.md"
@@ -61,7 +56,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         ("stock", ("tests/npu/stock.cpp",)),
         ("custom", ("tests/npu/custom.cpp", "tests/npu/custom_2.cpp")),
     ]
-    assert settings.simulated_kernels == read_simulated_kernels(tmp_path).simulated_kernels
+    assert settings.simulated_kernels == read_settings(tmp_path, is_plugin=False).simulated_kernels
 
 
 PARAGRAPHS = REFUSED.read_text(encoding="utf-8").split("\n\n")[1:]
@@ -127,14 +122,5 @@ def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -
     made = Project(tmp_path)
     made.write("kernel.cpp", "")
     made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\nmine = ["*.cpp"]\n')
-    assert read_simulated_kernels(tmp_path).simulated_kernels == {"mine": ("kernel.cpp",)}
-
-
-def test_simulated_kernels_that_are_not_named_are_an_error(tmp_path: Path) -> None:
-    project(tmp_path)
-    message = (
-        "pyproject.toml: tool.custom-pypto.simulated-kernels names no simulated kernels; name the"
-        ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
-    )
-    with pytest.raises(BuildError, match=re.escape(message)):
-        read_simulated_kernels(tmp_path)
+    settings = read_settings(tmp_path, is_plugin=False)
+    assert settings.simulated_kernels == {"mine": ("kernel.cpp",)}

@@ -183,14 +183,6 @@ def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path)
     assert "custom_pypto_tiny/opp/old.ini" not in files
 
 
-def test_a_platform_name_given_to_setuptools_tags_the_wheel(
-    tmp_path: Path, project: Project
-) -> None:
-    settings = {"--build-option": "--plat-name manylinux_2_28_x86_64"}
-    name = project.hook("build_wheel", tmp_path / "dist", settings)
-    assert name.endswith("-py3-none-manylinux_2_28_x86_64.whl")
-
-
 def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project) -> None:
     project.write("csrc/tiny.cpp", "#error not now\n")
     folder = tmp_path / "metadata"

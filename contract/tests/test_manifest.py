@@ -139,8 +139,3 @@ def test_the_op_of_a_schema_is_named_as_the_schema_says() -> None:
         **EMPTY_CONTRACT,
         "random": True,
     }
-
-
-def test_what_is_no_schema_is_refused() -> None:
-    with pytest.raises(ManifestError, match=r"must have the form .*; leave the namespace out$"):
-        manifest.make_op({"schema": "custom_pypto::foo() -> ()"})

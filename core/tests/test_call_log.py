@@ -149,9 +149,7 @@ def test_calls_are_logged_to_standard_error(site: Site) -> None:
     assert calls_in(done.stderr) == ["scale(x=float32[2])"]
 
 
-def test_calls_of_a_library_and_of_ops_that_were_loaded_later_are_logged(
-    site: Site, tmp_path: Path
-) -> None:
+def test_calls_of_libraries_and_of_later_ops_are_logged(site: Site, tmp_path: Path) -> None:
     site.install("library", ops=["first", "first.other"])
     install(later := replace(site, folder=site.folder / "later"))
     code = f"""
@@ -165,9 +163,7 @@ def test_calls_of_a_library_and_of_ops_that_were_loaded_later_are_logged(
     assert logged(site, tmp_path, code) == expected
 
 
-def test_names_of_the_caller_cannot_act_on_a_terminal_and_a_long_call_is_cut(
-    site: Site, tmp_path: Path
-) -> None:
+def test_names_are_escaped_and_a_long_call_is_cut(site: Site, tmp_path: Path) -> None:
     install(site)
     code = r"""
     odd = type("\x1b[2J", (torch.Tensor,), {})

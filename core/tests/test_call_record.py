@@ -99,9 +99,7 @@ def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: P
 
 
 @pytest.mark.parametrize(("limit", "kept"), [("MOST_CALLS", 1), ("MOST_BYTES", 0)])
-def test_at_a_limit_it_warns_and_keeps_no_more(
-    site: Site, tmp_path: Path, limit: str, kept: int
-) -> None:
+def test_a_limit_is_a_warning(site: Site, tmp_path: Path, limit: str, kept: int) -> None:
     target = tmp_path if limit == "MOST_BYTES" else tmp_path / "calls"
     code = "result = [ops.scale(torch.ones(size)).numel() for size in (2, 3, 4)]"
     # Tensors above the limit are not copied.
@@ -184,7 +182,7 @@ def limit(size): resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_others_cannot_read_the_file_and_off_writes_none(
+def test_only_the_owner_reads_the_file_and_off_writes_none(
     site: Site, tmp_path: Path, variable: str
 ) -> None:
     code = f"import os; os.umask(0); os.chdir({str(tmp_path)!r})"
@@ -196,9 +194,7 @@ def test_others_cannot_read_the_file_and_off_writes_none(
 
 @pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize(("room", "warnings"), [(0, "always"), (50, "always"), (0, "error")])
-def test_a_full_disk_is_one_warning_and_leaves_the_lines_before(
-    site: Site, tmp_path: Path, variable: str, room: int, warnings: str
-) -> None:
+def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warnings: str) -> None:
     file = tmp_path / "calls"
     code = f"""
     import logging, os, warnings

@@ -57,9 +57,7 @@ def test_an_op_may_be_written_as_torch_writes_it(cli: CommandLine, before: str, 
     assert [op["name"] for op in plugin["ops"]] == ["add_custom_backward"]
 
 
-def test_a_distribution_may_be_named_and_a_plugin_that_is_not_loaded_shows_why(
-    cli: CommandLine,
-) -> None:
+def test_a_distribution_that_is_not_loaded_shows_why(cli: CommandLine) -> None:
     shown = cli.run("info", "custom-pypto-broken")
     assert shown == cli.run("info", "broken")
     assert "plugin        broken\n" in shown

@@ -120,9 +120,7 @@ def found_by(section: str) -> dict[str, Check]:
     return {check.name: check for check in getattr(doctor, section)(DoctorContext())}
 
 
-def test_a_lock_file_that_can_be_used_and_a_variable_of_a_plugin_are_no_problem(
-    site: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variables_that_are_no_problem(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = InstalledPlugin("first", "acme_first", "acme-first", "1.0", site)
     monkeypatch.setattr(doctor.candidates, "find", lambda: (plugin,))
     (path := site / "ops.lock").write_text(lock_file.text_of([]))

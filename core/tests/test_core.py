@@ -52,7 +52,7 @@ NEEDS = "torch_npu needs CANN: where there is CANN, run `source <CANN folder>/se
         ("ModuleNotFoundError", "No module named sympy", ""),
     ],
 )
-def test_torch_that_cannot_be_imported_is_reported_with_its_reason(
+def test_torch_that_fails_is_reported(
     tmp_path: Path, error: str, failure: str, advice: str
 ) -> None:
     (tmp_path / "torch.py").write_text(f"raise {error}({failure + '.'!r})", encoding="utf-8")
@@ -80,9 +80,7 @@ def test_public_names_are_there_and_sorted(package: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\xff\xfe", b"Name: custom-pypto-core\n"])
-def test_broken_metadata_of_core_leaves_the_version_unknown(
-    tmp_path: Path, metadata: bytes
-) -> None:
+def test_broken_metadata_of_core_give_no_version(tmp_path: Path, metadata: bytes) -> None:
     dist_info = tmp_path / "custom_pypto_core-0.1.0.dist-info"
     dist_info.mkdir()
     (dist_info / "METADATA").write_bytes(metadata)

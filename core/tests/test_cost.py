@@ -86,9 +86,7 @@ def install(site: Site, name: str, *ops: str) -> None:
 
 
 @pytest.mark.parametrize("imports", [(CORE, COUNTER), (COUNTER, CORE)], ids=["after", "before"])
-def test_flop_counter_counts_ops_whenever_it_is_imported_and_they_are_loaded(
-    site: Site, imports: tuple[str, str]
-) -> None:
+def test_flop_counter_counts_ops_of_any_time(site: Site, imports: tuple[str, str]) -> None:
     install(site, "acme", "first", "second")
     site.install("silent")
     later = replace(site, folder=site.folder / "later")

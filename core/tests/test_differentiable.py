@@ -105,33 +105,26 @@ def test_a_function_can_be_compiled_and_exported(plugin: Site) -> None:
 
 
 GRADIENTS = {
-    "what a function mode makes of a call": (
-        """
+    "what a function mode makes of a call": """
         class Times(torch.overrides.TorchFunctionMode):
             def __torch_function__(self, function, types, args=(), kwargs=None):
                 is_op = function is in_torch.default
-                return leaf * 5 if is_op else function(*args, **(kwargs or {}))
+                return leaf * 2 if is_op else function(*args, **(kwargs or {}))
         with Times():
             op(x).sum().backward()
         """,
-        [5, 5, 5],
-    ),
     **{
-        f"what a subclass makes of {call}": (
-            f"""
+        f"what a subclass makes of {call}": f"""
             class Times(Tensor):
                 @classmethod
                 def __torch_function__(cls, function, types, args=(), kwargs=None):
-                    return leaf * 5
+                    return leaf * 2
             wrapped = x.as_subclass(Times)
             {call}.sum().backward()
-            """,
-            [5, 5, 5],
-        )
+            """
         for call in ("op(wrapped)", "op(x, weight=wrapped)")
     },
-    "what a dispatch mode makes of a call": (
-        """
+    "what a dispatch mode makes of a call": """
         from torch.overrides import enable_reentrant_dispatch
         from torch.utils._python_dispatch import TorchDispatchMode
         class Times(TorchDispatchMode):
@@ -139,15 +132,12 @@ GRADIENTS = {
                 if function is not in_torch.default:
                     return function(*args, **(kwargs or {}))
                 with enable_reentrant_dispatch():
-                    return leaf * 5
+                    return leaf * 2
         with Times():
             result = op(x)
         result.sum().backward()
         """,
-        [5, 5, 5],
-    ),
-    "what a wrapper makes of a call": (
-        """
+    "what a wrapper makes of a call": """
         from torch.overrides import enable_reentrant_dispatch
         class Wrapper(Tensor):
             __torch_function__ = torch._C._disabled_torch_function_impl
@@ -162,39 +152,23 @@ GRADIENTS = {
                     return cls(function(*(each.inner for each in args), **(kwargs or {})))
         op(Wrapper(leaf)).inner.sum().backward()
         """,
-        [2, 2, 2],
-    ),
     # Inside, a tensor says that it requires no grad.
     **{
-        f"calls of {vmap}": (
-            f"""
+        f"calls of {vmap}": f"""
             import warnings
             warnings.simplefilter("ignore")
             import torch._vmap_internals
             leaf = torch.ones(2, 3, requires_grad=True)
             {vmap}(op)(leaf).sum().backward()
-            """,
-            [[2, 2, 2], [2, 2, 2]],
-        )
+            """
         for vmap in ("torch.vmap", "torch._vmap_internals._vmap")
     },
-    # The derivative of (2x)^3, twice.
-    "a vectorised jacobian": (
-        """
-        import warnings
-        warnings.simplefilter("ignore")
-        jacobian = torch.autograd.functional.jacobian
-        made = jacobian(lambda x: op(x) ** 3, leaf, create_graph=True, vectorize=True)
-        leaf.grad = torch.autograd.grad(made.sum(), leaf)[0]
-        """,
-        [48, 48, 48],
-    ),
 }
 
 
-@pytest.mark.parametrize(("code", "gradients"), GRADIENTS.values(), ids=GRADIENTS)
-def test_gradients_reach_the_leaf_through(plugin: Site, code: str, gradients: object) -> None:
-    assert plugin.run(ENTERED, code, "give(leaf.grad.tolist())") == gradients
+@pytest.mark.parametrize("code", GRADIENTS.values(), ids=GRADIENTS)
+def test_gradients_reach_the_leaf_through(plugin: Site, code: str) -> None:
+    assert plugin.run(ENTERED, code, "give(leaf.grad.unique().tolist())") == [2]
 
 
 def test_a_torch_of_other_private_parts_has_gradients(plugin: Site) -> None:

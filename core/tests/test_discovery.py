@@ -98,9 +98,7 @@ def test_folder_is_that_of_the_top_level_package(plugin: Installed) -> None:
     assert (only().module, only().folder) == ("acme_first.hooks.all", plugin.package)
 
 
-def test_blocked_plugin_has_the_variable_as_reason_and_its_files_are_not_looked_at(
-    plugin: Installed,
-) -> None:
+def test_files_of_a_blocked_plugin_are_not_looked_at(plugin: Installed) -> None:
     (plugin.package / LIBRARY).unlink()
     found = only(Environment(disable=frozenset({"first"})))
     assert (found.status, found.families) == (Status.BLOCKED, ("first",))
@@ -119,9 +117,7 @@ def _listing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("_listing")
 @pytest.mark.parametrize("missing", [(), ("entry_points.txt",), ("METADATA",)])
-def test_metadata_left_over_of_another_version_does_not_hide_the_plugin(
-    folder: Path, missing: tuple[str, ...]
-) -> None:
+def test_leftover_metadata_does_not_hide_the_plugin(folder: Path, missing: tuple[str, ...]) -> None:
     leftover = install(folder, with_package=False, version="0.9")
     for name in missing:
         (leftover.dist_info / name).unlink()
@@ -135,23 +131,21 @@ def test_the_older_metadata_counts_where_the_files_are_older(plugin: Installed) 
     assert only().version == "1.0"
 
 
-def test_metadata_without_a_package_does_not_hide_the_plugin_of_a_later_folder(
+def test_leftover_metadata_in_an_earlier_folder(
     folders: tuple[Path, Path], plugin: Installed
 ) -> None:
     install(folders[0], with_package=False, version="0.9")
     assert (only().folder, only().version) == (plugin.package, "1.0")
 
 
-def test_of_one_distribution_on_two_paths_the_first_counts(
+def test_the_first_of_two_installations_counts(
     folders: tuple[Path, Path], plugin: Installed
 ) -> None:
     first = install(folders[0], version="0.9")
     assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
 
 
-def test_package_beside_other_metadata_is_an_editable_installation(
-    folders: tuple[Path, Path], plugin: Installed
-) -> None:
+def test_an_editable_installation(folders: tuple[Path, Path], plugin: Installed) -> None:
     shutil.move(plugin.dist_info, folders[0])
     assert (only().folder, only().reason) == (plugin.package, "")
 
@@ -167,9 +161,7 @@ def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Ins
     assert (only().distribution, only().reason) == ("acme-first", "")
 
 
-def test_finder_of_somebody_else_that_raises_hides_nothing(
-    plugin: Installed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_finder_that_raises(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     class Broken:
         def find_distributions(self, context: object) -> None:
             raise RuntimeError("not today")
@@ -445,7 +437,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
-def test_metadata_that_never_ends_is_not_read(
+def test_endless_metadata_are_not_read(
     plugin: Installed, make: Callable[[Path], object], file: str
 ) -> None:
     site = plugin.package.parent
@@ -458,7 +450,7 @@ def test_metadata_that_never_ends_is_not_read(
     assert (only().version, only().reason) == ("1.0", "")
 
 
-def test_module_without_spec_in_its_place_is_a_problem(
+def test_a_module_without_spec_is_a_fault(
     plugin: Installed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
@@ -550,7 +542,7 @@ def test_what_is_no_danger_is_accepted(plugin: Installed, change: Change) -> Non
         ({"torch": None}, {"torch_target": "9.9"}),
     ],
 )
-def test_plugin_fits_a_newer_host_or_one_with_an_unknown_torch(
+def test_what_fits_a_newer_host(
     plugin: Installed, on: dict[str, Any], forged: dict[str, Any]
 ) -> None:
     plugin.forge(**forged)

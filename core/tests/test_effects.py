@@ -76,9 +76,7 @@ def test_the_table_of_what_is_written_has_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", READING)
-def test_reading_commands_write_nothing_and_use_no_network(
-    site: Site, tmp_path: Path, command: str
-) -> None:
+def test_reading_commands_have_no_effect(site: Site, tmp_path: Path, command: str) -> None:
     site.install("first")
     link(site.folder, "custom_pypto_cli", "custom_pypto_build", "custom_pypto_testing")
     (calls := tmp_path / "calls").write_text("no call")

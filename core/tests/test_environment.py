@@ -34,9 +34,7 @@ LISTS: dict[str, tuple[str | None, str | None, list[str | None]]] = {
 
 
 @pytest.mark.parametrize(("allow", "block", "reasons"), LISTS.values(), ids=LISTS)
-def test_lists_block_plugins(
-    allow: str | None, block: str | None, reasons: list[str | None]
-) -> None:
+def test_lists_block(allow: str | None, block: str | None, reasons: list[str | None]) -> None:
     given = {"CUSTOM_PYPTO_PLUGINS": allow, "CUSTOM_PYPTO_DISABLE": block}
     settings = environment.read({name: value for name, value in given.items() if value is not None})
     assert [settings.reason_to_block(name) for name in PLUGINS] == reasons
@@ -54,9 +52,7 @@ def test_lists_block_plugins(
         ("add_custom lightning_indexer", "add_custom,lightning_indexer"),
     ],
 )
-def test_unknown_name_gives_one_warning_with_a_suggestion(
-    variable: str, slip: str, meant: str
-) -> None:
+def test_unknown_name_gives_a_warning_with_a_hint(variable: str, slip: str, meant: str) -> None:
     (warning,) = environment.read({variable: f"{slip},add_custom"}).warnings(PLUGINS)
     assert warning == (
         f"{variable} names no installed plugin: {slip!r} (did you mean {meant!r}?);"

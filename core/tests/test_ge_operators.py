@@ -33,7 +33,7 @@ NO_ENGINE = SimpleNamespace(get_registered_ir_def=lambda op_type: ("None", [], [
         (None, r"torch_npu 2\.10 to 2\.14 are known to work"),
     ],
 )
-def test_no_graph_engine_is_not_taken_for_no_operator(
+def test_no_graph_engine_is_an_error(
     monkeypatch: pytest.MonkeyPatch, module: object, text: str
 ) -> None:
     monkeypatch.delattr(sys.modules["torchair.core"], "_torchair")

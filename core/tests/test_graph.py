@@ -78,18 +78,14 @@ IMPORTS = [
 
 
 @pytest.mark.parametrize(("place", "imports"), IMPORTS)
-def test_converters_are_registered_once(
-    request: pytest.FixtureRequest, place: str, imports: str
-) -> None:
+def test_each_is_registered_once(request: pytest.FixtureRequest, place: str, imports: str) -> None:
     assert request.getfixturevalue(place).run(imports, REGISTERED) == BOTH
 
 
 @pytest.mark.parametrize(
     ("place", "module"), [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")]
 )
-def test_core_does_not_import_torchair(
-    request: pytest.FixtureRequest, place: str, module: str
-) -> None:
+def test_core_imports_no_torchair(request: pytest.FixtureRequest, place: str, module: str) -> None:
     imports = "sys" if place == "standalone" else "sys, torch_npu.dynamo"
     code = f"import {imports}\ncore.plugins()\n{module!r} in sys.modules"
     assert not request.getfixturevalue(place).load(code)
@@ -118,9 +114,7 @@ def test_import_system_is_as_without_converters_or_torchair(site: Site) -> None:
         ("import nothing_there", "custom_pypto_converters raised ModuleNotFoundError"),
     ],
 )
-def test_converters_that_fail_give_a_warning_and_leave_torchair_and_the_op_alone(
-    site: Site, change: str, reason: str
-) -> None:
+def test_converters_that_fail_give_one_warning(site: Site, change: str, reason: str) -> None:
     write(site, "torchair", TORCHAIR)
     site.install("acme", PLUGIN.replace("import torchair", change), ops=OPS)
     site.install(

@@ -73,9 +73,7 @@ FIRST = (
 
 
 @pytest.mark.parametrize("first", FIRST)
-def test_three_plugins_load_alike_whatever_is_found_and_imported_first(
-    site: Site, three: list[Path], first: str
-) -> None:
+def test_three_plugins_load_alike_in_any_order(site: Site, three: list[Path], first: str) -> None:
     plugin_factory.link(site.folder, "custom_pypto_testing")
     code = f"import json, {first}{REGISTRY}print(json.dumps(registry()))"
     for path in itertools.permutations(three):
@@ -231,7 +229,7 @@ def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[P
         ["custom_pypto", "custom_pypto.core"],
     ],
 )
-def test_core_whose_import_met_a_deadlock_can_be_imported(
+def test_core_can_be_imported_after_a_deadlock(
     site: Site, three: list[Path], modules: list[str]
 ) -> None:
     errors, registry = import_together(site, three, modules)
@@ -256,9 +254,7 @@ AGAIN = {
 
 
 @pytest.mark.parametrize("code", AGAIN.values(), ids=AGAIN)
-def test_modules_that_are_imported_again_find_what_is_loaded(
-    site: Site, three: list[Path], code: str
-) -> None:
+def test_modules_that_are_imported_again(site: Site, three: list[Path], code: str) -> None:
     code = f"import importlib, json, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
     done = site.server.run(f"{code}print(json.dumps(registry()))", three, {})
     assert done.returncode == 0, done.stderr

@@ -61,22 +61,6 @@ def test_record_of_a_plugin_that_is_not_loaded(site: Site) -> None:
     assert site.load(code, **{DISABLE: "first"}) == [[["blocked", 0.0, []]], []]
 
 
-def test_overload_can_have_a_fake_and_a_derivative(site: Site) -> None:
-    code = """
-@hookimpl
-def custom_pypto_fakes(): return {"two.overload": fake}
-@hookimpl
-def custom_pypto_autograd(): return {"two.overload": Autograd(lambda ctx, grad: 3 * grad)}
-"""
-    site.install("first", HOOKS + code, ops=["two.overload"])
-    assert site.load("""
-        x = torch.ones(1, requires_grad=True)
-        ops.two.overload(x).sum().backward()
-        shape = ops.two.overload(torch.ones(4, device="meta")).shape
-        [core.ops()[0].dispatch_keys, x.grad.item(), list(shape)]
-        """) == [["CPU", "Meta", "Autograd"], 3, [4]]
-
-
 SAMPLES = """
 @hookimpl
 def custom_pypto_samples(): return {"first": lambda device: [SampleInput((device,), name="one")]}

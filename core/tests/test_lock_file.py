@@ -98,9 +98,7 @@ def test_what_differs_from_the_lock_is_refused(
     assert bool(fault) == bool(reason)
 
 
-def test_library_is_that_of_the_manifest_and_the_order_of_plugins_does_not_matter(
-    plugin: InstalledPlugin,
-) -> None:
+def test_text_has_the_manifest_s_library_and_one_order(plugin: InstalledPlugin) -> None:
     one = lock_file.describe(replace(plugin, manifest=make_manifest()))
     assert one["library"] == "ab" * 32
     two = {**one, "name": "second"}
@@ -175,9 +173,7 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "reason"), SPOILED.values(), ids=SPOILED)
-def test_file_that_cannot_be_used_allows_nothing(
-    lock_path: Path, spoil: Spoil, reason: str
-) -> None:
+def test_file_that_is_unusable_allows_nothing(lock_path: Path, spoil: Spoil, reason: str) -> None:
     spoil(lock_path)
     lock = lock_file.read(str(lock_path), TRUSTED)
     assert lock.plugins == {}

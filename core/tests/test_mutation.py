@@ -136,9 +136,7 @@ ENGINE_CACHES: dict[str, Callable[[], tuple[torch.Tensor, torch.Tensor]]] = {
 
 
 @pytest.mark.parametrize("made", ENGINE_CACHES.values(), ids=ENGINE_CACHES)
-def test_caches_in_one_buffer_that_share_no_byte_may_be_written(
-    made: Callable[[], tuple[torch.Tensor, torch.Tensor]],
-) -> None:
+def test_caches_in_one_buffer(made: Callable[[], tuple[torch.Tensor, torch.Tensor]]) -> None:
     one, other = made()
     ops.headers_write(one, torch.ones(1), maybe=other)
     ops.headers_write(one, other[(slice(0, 1),) * other.dim()].flatten()[:1])
@@ -236,7 +234,7 @@ def refusal(given: dict[str, Any]) -> str:
 
 @pytest.mark.usefixtures("with_core")
 @pytest.mark.parametrize(("give", "words"), REFUSED.values(), ids=REFUSED)
-def test_kernel_and_fake_refuse_a_write_before_the_first(
+def test_kernel_and_fake_refuse_a_write(
     give: Callable[[torch.Tensor], dict[str, Any]], words: str
 ) -> None:
     memory, first = torch.ones(12), torch.ones(12)
@@ -276,9 +274,7 @@ AUTOGRAD = {
 @pytest.mark.parametrize("argument", ["maybe", "list"])
 @pytest.mark.parametrize("kind", AUTOGRAD)
 @pytest.mark.parametrize("is_python", [False, True])
-def test_what_autograd_forbids_is_refused_and_nothing_is_written(
-    argument: str, kind: str, is_python: bool
-) -> None:
+def test_what_autograd_forbids_is_refused(argument: str, kind: str, is_python: bool) -> None:
     x = torch.ones(2)
     with torch.inference_mode(kind == "inference"):
         refused = torch.ones(2)

@@ -87,7 +87,7 @@ INTRUSIONS = {
 
 
 @pytest.mark.parametrize(("given", "reason", "victim"), INTRUSIONS.values(), ids=INTRUSIONS)
-def test_plugin_that_registers_more_fails_and_what_stays_is_not_called(
+def test_plugin_that_registers_more_fails(
     site: Site, given: str, reason: str, victim: str | None
 ) -> None:
     for name in ("ant", "zebra"):

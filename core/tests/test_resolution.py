@@ -75,9 +75,7 @@ CONFLICTS: dict[str, tuple[InstalledPlugin, InstalledPlugin, str]] = {
 
 
 @pytest.mark.parametrize(("one", "two", "reason"), CONFLICTS.values(), ids=CONFLICTS)
-def test_two_plugins_with_one_name_or_op_are_both_rejected(
-    one: InstalledPlugin, two: InstalledPlugin, reason: str
-) -> None:
+def test_a_conflict_rejects_both(one: InstalledPlugin, two: InstalledPlugin, reason: str) -> None:
     found = resolution.resolve([two, one])
     assert [(each.status, each.reason) for each in found] == [(Status.REJECTED, reason)] * 2
     assert resolution.resolve([one, two]) == found
@@ -129,7 +127,7 @@ UNMET: dict[str, tuple[list[InstalledPlugin], str, str]] = {
 
 
 @pytest.mark.parametrize(("plugins", "status", "reason"), UNMET.values(), ids=UNMET)
-def test_requirement_that_is_not_met_passes_on(
+def test_an_unmet_requirement_passes_on(
     plugins: list[InstalledPlugin], status: str, reason: str
 ) -> None:
     plugins = [*plugins, plugin("user", requires_ops=("first",))]

@@ -102,7 +102,7 @@ DAMAGES: dict[str, tuple[Callable[[Installed], object], str]] = {
 
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_a_half_removed_or_overwritten_plugin_is_mended_by_the_advice(
+def test_a_damaged_plugin_is_mended_by_the_advice(
     place: Place, damage: Callable[[Installed], object], reason: str
 ) -> None:
     place.wheel("2.0")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -265,8 +266,13 @@ def calls(count: int, seed: int = 0) -> list[Any]:
         return [hostile_call(op, seed, each) for each in range(count)]
 
 
+@cache
+def many_calls() -> list[Any]:
+    return calls(3000)
+
+
 def test_every_change_and_size_is_drawn() -> None:
-    drawn = calls(3000)
+    drawn = many_calls()
     kinds = {change.split(" of ")[0] for each in drawn for change in each.changes}
     assert kinds == {
         *("valid", "any", "huge", "scalar", "presence", "dtype", "transposed", "strided"),
@@ -300,7 +306,7 @@ IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
 def test_change_of_a_right_call_is_what_its_name_says(change: str) -> None:
     for argument, other in ("xy", "yx"):
         changes = ("valid", f"{change} of {argument}")
-        drawn = [each.call.kwargs for each in calls(3000) if each.changes == changes]
+        drawn = [each.call.kwargs for each in many_calls() if each.changes == changes]
         assert drawn
         assert all(IS_CHANGED[change](given[argument], given[other]) for given in drawn)
 
@@ -319,12 +325,25 @@ def test_what_is_made_of_a_huge_tensor_needs_little_memory(name: str, change: Ch
         assert "allocate" not in text
 
 
-@pytest.mark.parametrize("bit", ["negative", "conjugate"])
-def test_torch_s_copy_of_either_view_explains_a_refusal(bit: str) -> None:
-    kernel = Outcome(None, RuntimeError('"copy_cpu" not implemented for such a dtype'))
-    for changes, is_explained in ((("valid", f"{bit} of x"), True), (("valid",), False)):
-        hostile = HostileCall(calls(1)[0].call, changes)
-        assert REASONS["torch's copy"](hostile, kernel, Outcome([], None)) == is_explained
+COPY = '"copy_cpu" not implemented for such a dtype'
+
+
+@pytest.mark.parametrize(
+    ("reason", "text", "change", "is_explained"),
+    [
+        ("torch's copy", COPY, "negative of x", True),
+        ("torch's copy", COPY, "conjugate of x", True),
+        ("torch's copy", COPY, "dtype of x", False),
+        ("memory", "plus: there is not enough memory", "expanded of x", True),
+        ("memory", "minus: there is not enough memory", "expanded of x", False),
+    ],
+)
+def test_a_reason_explains_its_own_refusals(
+    reason: str, text: str, change: str, is_explained: bool
+) -> None:
+    hostile = HostileCall(calls(1)[0].call, ("valid", change))
+    kernel, fake = Outcome(None, RuntimeError(text)), Outcome([], None)
+    assert REASONS[reason](hostile, kernel, fake) == is_explained
 
 
 def described(given: dict[str, Any]) -> dict[str, object]:

@@ -17,17 +17,12 @@ MACHINE = "aarch64"
 COMPILER = f"{MACHINE}-linux-gnu-g++"
 EMULATORS = ("qemu-aarch64", "qemu-aarch64-static")
 PLUGINS = tuple(sorted(path.name for path in (ROOT / "plugins").iterdir()))
-LIBRARIES = {
-    name: ROOT / "plugins" / name / "build/aarch64/custom-pypto/linux_aarch64" /
-    f"libcustom_pypto_{name}.so" for name in PLUGINS
-}  # fmt: skip
 
 
 def isas_of(plugin: str) -> tuple[str, ...]:
     """Return the instruction sets for which a plugin has kernels; the best one is last."""
     sources = read_settings(ROOT / "plugins" / plugin).isa_sources
-    int8 = any(source.int8 for source in sources)
-    found = compiler.isa_flags(MACHINE, int8=int8)
+    found = compiler.isa_flags(MACHINE, int8=any(source.int8 for source in sources))
     return tuple(found) if sources else ()
 
 
@@ -48,6 +43,7 @@ class Build:
 
     def __init__(self, folder: Path, torch: Path) -> None:
         self._folder, self._torch = folder, torch
+        self._libraries: dict[str, str] = {}
         # torch's libgfortran needs it, for files that nobody reads.
         self._compile("-shared", "-Wl,-soname,libz.so.1", "-xc++", os.devnull, "-olibz.so.1")
         include = torch / "include"
@@ -63,7 +59,7 @@ class Build:
             for plugin in PLUGINS:
                 patch.chdir(ROOT / "plugins" / plugin)
                 built = plugin_library.build_project(Path.cwd(), Path("build/aarch64"))
-                assert built == LIBRARIES[plugin]
+                self._libraries[plugin] = str(built)
 
     def _compile(self, *arguments: str) -> None:
         subprocess.run([require(COMPILER), *arguments], cwd=self._folder, check=True)
@@ -78,6 +74,6 @@ class Build:
         if isa is not None:
             variables["CUSTOM_PYPTO_CPU_ISA"] = isa
         options = [part for name, value in variables.items() for part in ("-E", f"{name}={value}")]
-        libraries = [str(LIBRARIES[plugin]) for plugin in plugins]
+        libraries = [self._libraries[plugin] for plugin in plugins]
         command = [require(*EMULATORS), "-cpu", cpu, "-L", f"/usr/{MACHINE}-linux-gnu"]
         return [*command, *options, str(self._folder / "driver"), *libraries]

@@ -91,10 +91,7 @@ def square_slope(x: Tensor) -> Tensor:
 GRADIENTS: dict[str, tuple[Function, list[float]]] = {
     "one of several results": (lambda x: cp.ops.add_custom_backward(x)[0] * x, [2, 4, 6, 8]),
     "constants": (lambda x: cp.ops.add_custom(ONES, ONES) * x, [2, 2, 2, 2]),
-    "stopped": (
-        lambda x: ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x,
-        [2, 4, 6, 8],
-    ),
+    "stopped": (lambda x: ops.stop_gradient(cp.ops.doubled_and_order(x * 1)[0]) * x, [2, 4, 6, 8]),
     "indices": (lambda x: cp.ops.doubled_and_order(x * 1)[1] * x, [0, 1, 2, 3]),
     "a cache that is written": (lambda x: written(CACHE, 3.0) * x, [3, 3, 3, 3]),
     "a formula that needs its input": (lambda x: cp.ops.square(x) * x, [3, 12, 27, 48]),

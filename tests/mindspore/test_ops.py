@@ -74,6 +74,24 @@ def test_results_and_writes_are_torchs(op: str) -> None:
         assert_same((args, kwargs), given)
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name: bool) -> None:
+    draw = np.random.default_rng(0).integers
+    # Sampled tokens are of 2 queries of 3 sequences, whose block tables have 4 blocks of 32 slots.
+    sizes = {"num_seqs": 3, "num_queries": 2, "block_size": 32}
+    shapes = {"input_tokens": 3, "sampled_token_ids": 2, "input_positions": 3, "seq_lens": 3}
+    shapes |= {"slot_mapping": 3, "block_tables": (3, 4)}
+    values = {name: draw(100, size=shape) for name, shape in shapes.items()}
+    call = sizes | {name: mindspore.Tensor(value) for name, value in values.items()}
+    advance = cp.npu_ops.adv_step_flash
+    assert (advance(**call) if by_name else advance(*call.values())) is None
+    # It writes to these arrays.
+    tensors = {name: torch.from_numpy(value) for name, value in values.items()}
+    torch.ops.custom_pypto.npu_advance_step_flashattn(**sizes, **tensors)
+    for name, value in values.items():
+        assert call[name].asnumpy().tolist() == value.tolist(), name
+
+
 def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.Tensor) -> None:
     results, count = cp.ops.nested([vector, vector + 1], None, scale=2, dtype=mindspore.bfloat16)
     assert count == 2
@@ -92,12 +110,7 @@ def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [
-        lambda x: (x, x[:3]),
-        lambda x: (x,),
-        lambda x: (x, 3),
-        lambda x: (x, x, x),
-    ],
+    [lambda x: (x, x[:3]), lambda x: (x,), lambda x: (x, 3), lambda x: (x, x, x)],
     ids=["shape", "missing", "type", "too many"],
 )
 def test_errors_of_the_op_are_torchs_own(

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from repository import ROOT, copy_sources
 from simulated import Simulated
+from wrong_kernels import THIRD_PARTY, write_project
 
 SUITE = """
 from custom_pypto import core
@@ -47,7 +47,7 @@ def replace_in(file: Path, old: str, new: str) -> None:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plugin of a stock kernel, as pip has installed it, with a wrong op beside its own."""
     folder = tmp_path_factory.mktemp("stock")
-    source = copy_sources(ROOT / "tests" / "third_party" / "rms_norm", folder / "source")
+    source = write_project(THIRD_PARTY / "rms_norm", folder / "source", "rms_norm")
     contract = source / "ops.toml"
     right = contract.read_text(encoding="utf-8")
     replace_in(contract, "rms_norm", "wrong_graph")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from pathlib import Path
 
@@ -12,7 +13,6 @@ from custom_pypto_build.importing.read_files import Sources
 
 _OPTION = "--op-plugin"
 _VARIABLE = "CUSTOM_PYPTO_TEST_OP_PLUGIN"
-_OPS = pytest.StashKey[list[ImportedOp]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,13 +34,11 @@ def all_imported(request: pytest.FixtureRequest) -> list[ImportedOp]:
     return _complete(request.config)
 
 
+@functools.cache
 def _complete(config: pytest.Config) -> list[ImportedOp]:
-    if _OPS not in config.stash:
-        file = config.getoption(_OPTION)
-        if file is None:
-            raise pytest.UsageError(
-                f"name op-plugin's op_plugin_functions.yaml by {_OPTION} or {_VARIABLE}"
-            )
-        ops = read_files.read(Sources(op_plugin=(file,))).ops
-        config.stash[_OPS] = [op for op in ops if op.is_complete]
-    return config.stash[_OPS]
+    file = config.getoption(_OPTION)
+    if file is None:
+        raise pytest.UsageError(
+            f"name op-plugin's op_plugin_functions.yaml by {_OPTION} or {_VARIABLE}"
+        )
+    return [op for op in read_files.read(Sources(op_plugin=(file,))).ops if op.is_complete]

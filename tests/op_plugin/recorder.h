@@ -57,20 +57,16 @@ class Launch {
     }
     text_ << ']';
   }
-  void write(const aclIntArray* array) { write_array("ints", array); }
-  void write(const aclFloatArray* array) { write_array("floats", array); }
-  void write(const aclBoolArray* array) { write_array("bools", array); }
   void write(const char* text) {
     text_ << "[\"text\", \"" << (text == nullptr ? "" : text) << "\"]";
   }
-  void write(int64_t number) { text_ << "[\"int\", " << number << ']'; }
-  void write(double number) { text_ << "[\"float\", " << number << ']'; }
-  void write(bool flag) { text_ << "[\"bool\", " << flag << ']'; }
-  void write(aclDataType dtype) { text_ << "[\"dtype\", " << static_cast<int>(dtype) << ']'; }
-
+  template <class Number>
+  void write(Number number) {
+    text_ << "[\"number\", " << +number << ']';
+  }
   template <class Array>
-  void write_array(const char* kind, const Array* array) {
-    text_ << "[\"" << kind << '"';
+  void write(const Array* array) {
+    text_ << "[\"numbers\"";
     if (array != nullptr) {
       for (const auto each : array->values) text_ << ", " << +each;
     }

@@ -6,7 +6,6 @@ torch_npu's own are compiled from what op-plugin generates of the same file, and
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -25,12 +24,8 @@ _OPS_OF_A_PLUGIN = 50
 """g++ needs gigabytes for a file with many more."""
 
 
-@dataclass(frozen=True)
-class Plugin:
-    """A compiled plugin."""
-
-    folder: Path
-    library: Path
+Plugin = tuple[Path, Path]
+"""The folder of a compiled plugin, and its library."""
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +50,7 @@ def plugins(
             source = folder / f"plugin{len(found)}"
             ops_toml.write(Imported(ops), ["functions of op-plugin"], source)
             library = plugin_library.build_project(source, folder / f"built{len(found)}")
-            found |= {op.name: Plugin(source, library) for op in ops}
+            found |= {op.name: (source, library) for op in ops}
     return found
 
 
@@ -74,15 +69,13 @@ def test_an_imported_op_passes_what_torch_npu_passes(
     machines: Simulated,
     tmp_path: Path,
 ) -> None:
-    plugin = plugins[imported.name]
     variables = {
         "ASCEND_CUSTOM_OPP_PATH": str(package),
         "CUSTOM_PYPTO_SIM_EXECUTOR_CACHE": "0",
         "RECORDED_LAUNCHES": str(tmp_path / "launches"),
         "TASK_QUEUE_ENABLE": "0",
     }
-    arguments = [str(plugin.folder), str(plugin.library), imported.name]
-    arguments.append(recording.kernel_of(imported))
+    arguments = [*map(str, plugins[imported.name]), imported.name, recording.kernel_of(imported)]
     code = f"from op_plugin import launches; print(launches.compare(*{arguments}))"
     done = machines.server(variables).run(code, [TESTS], variables)
     assert done.returncode == 0, done.stdout + done.stderr

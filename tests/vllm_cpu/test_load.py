@@ -21,8 +21,7 @@ MEGABYTES = 4
 def free_blocks(core: Any) -> int:
     """Return how many blocks of the cache no request holds."""
     scheduler = core.engine_core.engine_core.scheduler
-    count: int = scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
-    return count
+    return scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
 
 
 @pytest.mark.parametrize("model", ["DeepseekV32"], indirect=True)
@@ -73,7 +72,3 @@ def test_all_requests_end_with_the_tokens_that_they_have_alone(model: Any) -> No
     assert grown < MEGABYTES * 2**20
     assert [found[i] for i in alone if i in found] == [alone[i] for i in alone if i in found]
     assert max(full_forward_gap(model.reference, batch[i], found[i]) for i in found) < GAP
-    print(
-        f"{len(found)} of {REQUESTS} ended, {ABORTED} aborted, {preemptions.value} preemptions,"
-        f" {grown / 2**20:+.1f} MiB in the third round"
-    )

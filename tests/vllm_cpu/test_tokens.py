@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from checkpoints import EqualByPosition, load_reference, make_checkpoint, prompts
 from engine import as_prompt, engine, generate, sampling
-from tiny_models import TOPK
+from tiny_models import TOPK, YARN
 
 from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 
@@ -45,29 +45,11 @@ def test_chunked_prefill_and_hits_of_the_prefix_cache(model: Any) -> None:
 
 
 # Each has what the models above lack.
+YARN_OF_256 = {"rope_parameters": {**YARN, "factor": 4.0}, "max_position_embeddings": 256}
+SHARED = {"num_hidden_layers": 4, "indexer_types": ["full", "full", "shared", "full"]}
 VARIANTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "YaRN": (
-        "DeepseekV32",
-        {},
-        {
-            "rope_parameters": {
-                "rope_type": "yarn",
-                "rope_theta": 10000.0,
-                "factor": 4.0,
-                "original_max_position_embeddings": 64,
-                "beta_fast": 32,
-                "beta_slow": 1,
-                "mscale": 1.0,
-                "mscale_all_dim": 1.0,
-            },
-            "max_position_embeddings": 256,
-        },
-    ),
-    "shared indexers": (
-        "GlmMoeDsa",
-        {"index_topk_freq": 2},
-        {"num_hidden_layers": 4, "indexer_types": ["full", "full", "shared", "full"]},
-    ),
+    "YaRN": ("DeepseekV32", {}, YARN_OF_256),
+    "shared indexers": ("GlmMoeDsa", {"index_topk_freq": 2}, SHARED),
 }
 
 

@@ -6,11 +6,10 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from custom_pypto_contract import manifest
+from custom_pypto_contract import guarded, manifest
 
 from . import source_files
 from .errors import BuildError
@@ -84,18 +83,11 @@ def build(
         *plugin.ascendc_sources,
         *("-o", str(library)),
     ]
-    done = subprocess.run(
-        command,
-        cwd=plugin.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode != 0:
+    status, output, errors = guarded.run(command, cwd=plugin.root)
+    if status != 0:
         raise BuildError(
             f"compiling the AscendC kernels for {architecture} failed"
-            f" ({ARCHITECTURE_VARIABLE} names another NPU):\n{done.stdout}"
+            f" ({ARCHITECTURE_VARIABLE} names another NPU):\n{output}{errors}"
         )
     return library
 

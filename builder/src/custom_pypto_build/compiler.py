@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_contract import abi
+from custom_pypto_contract import abi, guarded
 
 from . import installed
 from .errors import BuildError
@@ -58,7 +57,7 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
         *("-Wall", "-Wextra", "-DNDEBUG"),
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
-        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if plugin.has_int8_kernels else []),
+        *["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] * any(each.int8 for each in plugin.isa_sources),
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",
@@ -100,16 +99,9 @@ def find_macros(command: Sequence[str], includes: Iterable[str]) -> frozenset[st
     name and no parentheses stays. Nothing is found where the headers cannot be read; compiling
     then fails, and says why.
     """
-    text = "".join(f"#include <{each}>\n" for each in includes)
-    done = subprocess.run(
-        [*command, "-xc++", "-dM", "-E", "-"],
-        input=text,
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
-    words = (line.split(maxsplit=2) for line in done.stdout.splitlines())
+    included = [word for each in includes for word in ("-include", each)]
+    _, output, _ = guarded.run([*command, "-xc++", "-dM", "-E", *included, os.devnull])
+    words = (line.split(maxsplit=2) for line in output.splitlines())
     return frozenset(each[1] for each in words if "(" not in each[1] and each[2:] != each[1:2])
 
 

@@ -53,15 +53,15 @@ def check(
     """
     if os.environ.get(variables.BUILD_CHECK) == "0":
         return None
-    if platforms.machine(platforms.platform_tag()) != platform.machine():
-        _skipped(f"it is built for {platforms.platform_tag()}")
-        return None
-    with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
-        site = Path(folder).resolve()
-        _install(plugin, ops, library, distribution, site)
-        answer = _ask_core(plugin, distribution.name, site)
+    answer: dict[str, Any] = {"skipped": f"it is built for {platforms.platform_tag()}"}
+    if platforms.machine(platforms.platform_tag()) == platform.machine():
+        with tempfile.TemporaryDirectory(prefix="custom-pypto-") as folder:
+            site = Path(folder).resolve()
+            _install(plugin, ops, library, distribution, site)
+            answer = _ask_core(plugin, distribution.name, site)
     if "skipped" in answer:
-        _skipped(answer["skipped"])
+        what = "the plugin was not imported to check it"
+        print(f"custom_pypto_build: {what}: {answer['skipped']}", flush=True)
     if "refused" in answer:
         package = distribution.modules[plugin.package].resolve()
         reason = answer["refused"].replace(str(site / plugin.package), str(package))
@@ -136,10 +136,6 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
         return {"skipped": f"core cannot be run: {last}"}
     answer: dict[str, Any] = json.loads(output)
     return answer
-
-
-def _skipped(why: str) -> None:
-    print(f"custom_pypto_build: the plugin was not imported to check it: {why}", flush=True)
 
 
 def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from custom_pypto_contract import abi, variables
+from custom_pypto_contract import abi, guarded, variables
 
 from .errors import BuildError
 
@@ -34,15 +33,9 @@ def find_package(name: str) -> Path | None:
     """
     folders = _of_this_process(name)
     if not folders:
-        done = subprocess.run(
-            [sys.executable, "-c", _PRINT_FOLDERS, name],
-            cwd="/",
-            env=environment(),
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        folders = done.stdout.splitlines()
+        command = [sys.executable, "-c", _PRINT_FOLDERS, name]
+        _, output, _ = guarded.run(command, cwd="/", env=environment())
+        folders = output.splitlines()
     return Path(folders[0]) if folders else None
 
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from custom_pypto_contract import platforms, variables
+from custom_pypto_contract import guarded, platforms, variables
 
 from .compiler import Compiler
 from .errors import BuildError
@@ -59,15 +58,10 @@ class Target:
     machine: str
 
     @property
-    def triple(self) -> str:
-        """What clang calls the machine."""
-        return f"{self.machine}-linux-gnu"
-
-    @property
     def zig(self) -> tuple[str, ...]:
         """The command that links for these systems."""
         glibc = ".".join(map(str, self.glibc))
-        return (*_ZIG, "cc", "-target", f"{self.triple}.{glibc}")
+        return (*_ZIG, "cc", "-target", f"{self.machine}-linux-gnu.{glibc}")
 
 
 def find_target(environment: Mapping[str, str] = os.environ) -> Target | None:
@@ -106,7 +100,7 @@ def find_compiler(target: Target, given: Compiler, stubs: Path) -> Compiler:
         # Where g++ asks for instruction sets, ziglang's library would answer that there are none.
         libraries.append(_run(*command, "-print-libgcc-file-name").strip())
     else:
-        command = (*_ZIG, "clang", f"--target={target.triple}")
+        command = (*_ZIG, "clang", f"--target={target.machine}-linux-gnu")
         own_headers = str(_ziglang() / "lib/include")
     return Compiler(
         command=(*command, *_headers(target, given, own_headers)),
@@ -207,10 +201,7 @@ def _ziglang() -> Path:
 
 
 def _run(*command: str, with_errors: bool = False) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError:
-        raise BuildError(f"{command[0]} was not found; install g++ with its binutils") from None
-    if done.returncode:
-        raise BuildError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return done.stderr if with_errors else done.stdout
+    status, output, errors = guarded.run(command)
+    if status != 0:
+        raise BuildError(f"{' '.join(command)} failed; it is of g++ and its binutils:\n{errors}")
+    return errors if with_errors else output

@@ -63,7 +63,8 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     library = folder / Path(library_path(plugin)).name
     common = compiler.compile_flags(plugin, torch)
     command = [*cxx.command, *common, *cxx.compile_flags]
-    generated = _write_header(ops, folder / "generated", command)
+    generated = folder / "generated"
+    _write_header(ops, generated, command)
     common.append(f"-I{generated.as_posix()}")
     file = NinjaFile(folder, [*cxx.command, *common])
     if target is not None:
@@ -151,11 +152,8 @@ def read_ops(plugin: Settings) -> OpsFile:
         raise BuildError(str(error)) from None
 
 
-def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> Path:
-    """Write ops.h into `folder`, unless it is there as it must be; gives the folder.
-
-    `command` is the compiler with its flags.
-    """
+def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> None:
+    """Write ops.h into `folder`, unless it is as it must be; `command` is the compiler."""
     header = folder / ops_header.FILE_NAME
     try:
         text = ops_header.header_text(ops, compiler.find_macros(command, ops_header.INCLUDES))
@@ -164,7 +162,6 @@ def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> Path:
     if not header.is_file() or header.read_text(encoding="utf-8") != text:
         folder.mkdir(parents=True, exist_ok=True)
         header.write_text(text, encoding="utf-8")
-    return folder
 
 
 def _core_abi(library: Path, contents: bytes, machine: str) -> tuple[int, int]:

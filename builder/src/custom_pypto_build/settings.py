@@ -69,7 +69,8 @@ class Settings:
     `isa_sources` are compiled once for each instruction set, `sources` once, `ascendc_sources` by
     the Ascend compiler, where there is one. `simulated_kernels` are NPU kernels for tests: the
     sources of each vendor's library, in the order of pyproject.toml. `opp` is where the real NPU
-    kernels are. A folder with simulated kernels alone has no `name`, `module` and sources.
+    kernels are. A plugin whose kernels are all Python has no `sources`, a folder with simulated
+    kernels alone neither these nor `name` and `module`.
     """
 
     root: Path
@@ -87,16 +88,6 @@ class Settings:
     simulated_kernels: Mapping[str, tuple[str, ...]]
 
     @property
-    def has_library(self) -> bool:
-        """Whether there is anything to compile: kernels may all be Python."""
-        return bool(self.sources)
-
-    @property
-    def has_int8_kernels(self) -> bool:
-        """Whether a source is compiled for the instruction sets of int8 kernels too."""
-        return any(source.int8 for source in self.isa_sources)
-
-    @property
     def simulated_sources(self) -> frozenset[str]:
         """The sources of the simulated kernels of every vendor."""
         return frozenset(file for files in self.simulated_kernels.values() for file in files)
@@ -107,13 +98,21 @@ class Settings:
         return self.module.split(".")[0]
 
 
-def read_settings(root: Path) -> Settings:
-    """The settings of the plugin in ``root / "pyproject.toml"``.
+def read_settings(root: Path, *, is_plugin: bool = True) -> Settings:
+    """The settings in ``root / "pyproject.toml"``.
+
+    A folder that `is_plugin` has a plugin. Another one may have simulated kernels alone, and the
+    sources of a plugin are not read.
 
     Raises:
         BuildError: a key is missing, unknown or has a wrong value, or a file it names is not there.
     """
-    settings = _read(root, is_plugin=True)
+    document = read_toml(root / "pyproject.toml")
+    try:
+        settings = _settings(root, document, is_plugin=is_plugin)
+    # A `TableError` is a ValueError, and so is that of a pattern.
+    except (OSError, ValueError) as error:
+        raise BuildError(f"pyproject.toml: {error}") from None
     for path in (*settings.sources, *(each.path for each in settings.isa_sources)):
         if path in settings.simulated_sources:
             raise BuildError(
@@ -122,32 +121,6 @@ def read_settings(root: Path) -> Settings:
                 " alone; narrow the patterns"
             )
     return settings
-
-
-def read_simulated_kernels(root: Path) -> Settings:
-    """The settings in ``root / "pyproject.toml"``, which may be of simulated kernels alone.
-
-    The sources of a plugin are not read.
-
-    Raises:
-        BuildError: there are no simulated kernels, or a key has a wrong value.
-    """
-    settings = _read(root, is_plugin=False)
-    if not settings.simulated_kernels:
-        raise BuildError(
-            f"pyproject.toml: {TABLE}.simulated-kernels names no simulated kernels; name the"
-            ' C++ files of each vendor, such as custom = ["tests/npu/custom.cpp"]'
-        )
-    return settings
-
-
-def _read(root: Path, *, is_plugin: bool) -> Settings:
-    document = read_toml(root / "pyproject.toml")
-    try:
-        return _settings(root, document, is_plugin=is_plugin)
-    # A `TableError` is a ValueError, and so is that of a pattern.
-    except (OSError, ValueError) as error:
-        raise BuildError(f"pyproject.toml: {error}") from None
 
 
 def _settings(root: Path, document: Mapping[str, Any], *, is_plugin: bool) -> Settings:

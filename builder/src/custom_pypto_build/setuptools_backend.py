@@ -73,7 +73,7 @@ class PluginDistribution(setuptools.Distribution):
 
     def has_ext_modules(self) -> bool:
         """Whether the wheel is for one platform: it holds a library, if no module of Python."""
-        return self.plugin.has_library
+        return bool(self.plugin.sources)
 
 
 class PlatformWheel(bdist_wheel):
@@ -142,7 +142,7 @@ class BuildPluginLibrary(setuptools.Command):
             package = self._built_package()
         ops = plugin_library.read_ops(self.plugin)
         library = ascendc_library = None
-        if self.plugin.has_library:
+        if self.plugin.sources:
             build_folder = Path(self.build_base)
             library = plugin_library.build(self.plugin, ops, build_folder)
             ascendc_library = ascendc.build(self.plugin, plugin_library.object_folder(build_folder))
@@ -179,7 +179,7 @@ class BuildPluginLibrary(setuptools.Command):
     def _files(self) -> dict[str, str]:
         built, source = self._built_package(), self._source_package()
         names = [manifest.FILE_NAME, ops_module.FILE_NAME, "py.typed"]
-        if self.plugin.has_library:
+        if self.plugin.sources:
             names.append(plugin_library.library_path(self.plugin))
         package = source if self.editable_mode else built
         kernels = ascendc.libraries(self.plugin.name, package)

@@ -12,7 +12,7 @@ from custom_pypto_contract.manifest import OPP_LIBRARY
 from . import compiler, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
-from .settings import Settings, launchers_name, read_simulated_kernels
+from .settings import Settings, launchers_name, read_settings
 
 _PRIORITY = "load_priority="
 # AscendC's launch, which is no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
@@ -60,7 +60,8 @@ def build(
                 sources.setdefault((vendor, name), []).append((kernels, file))
     if not sources:
         raise BuildError(
-            "no project was given; name the folders whose pyproject.toml names kernels"
+            "no project names simulated kernels; name the C++ files of a vendor in pyproject.toml:"
+            ' [tool.custom-pypto.simulated-kernels]  custom = ["tests/npu/custom.cpp"]'
         )
     opp = folder / "vendors"
     for (vendor, name), of_library in sources.items():
@@ -74,7 +75,7 @@ def build(
 
 def _read(project: Path) -> Settings:
     try:
-        return read_simulated_kernels(project.resolve())
+        return read_settings(project.resolve(), is_plugin=False)
     except BuildError as error:
         raise BuildError(f"{project}: {error}") from None
 

@@ -16,7 +16,7 @@ from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
 from .expression_names import names_in
-from .nodes import Names, any_is_true, expression, is_given, message
+from .nodes import Names, expression, is_given, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
@@ -220,7 +220,7 @@ class _Lowering:
             is_none = expression("x is None", x=own)
             yield Check(
                 own,
-                any_is_true(is_none, *map(allowed.is_selected, allowed.trees)),
+                ast.BoolOp(ast.Or(), [is_none, *map(allowed.is_selected, allowed.trees)]),
                 message(
                     "must be None unless {0} is {1}; {0} is '{selector}'",
                     allowed.selector,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from . import nodes, types
-from .call import GRAPH_ATTRIBUTES
+from .call import GRAPH_ATTRIBUTES, Call
 from .contract import Dtypes, OpContract, Output, Rule, Tensor
 from .dtypes import DTYPES
 from .errors import ContractError, any_of, at, check_known
@@ -373,42 +373,43 @@ def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output:
 
 
 def _check_graph(op: OpContract) -> None:
-    arguments = {each.name: each for each in op.arguments}
     for call in op.npu.graph:
-        where = f"npu.graph: {call.text!r}"
-        if not all(parameter for parameter, _ in call.values):
-            raise ContractError(f"{where}: an operator takes values by name: Operator(x=self) -> y")
-        if op.schema.returns and len(call.results) != len(op.schema.returns):
+        with at(f"npu.graph: {call.text!r}"):
+            _check_graph_call(op, call)
+
+
+def _check_graph_call(op: OpContract, call: Call) -> None:
+    arguments = {each.name: each for each in op.arguments}
+    if not all(parameter for parameter, _ in call.values):
+        raise ContractError("an operator takes values by name: Operator(x=self) -> y")
+    if op.schema.returns and len(call.results) != len(op.schema.returns):
+        raise ContractError(
+            f"it has {len(call.results)} results, but the schema {len(op.schema.returns)} returns"
+        )
+    if any(each.type == "Tensor[]" for each in op.schema.returns):
+        raise ContractError(
+            "the schema returns a Tensor[], and a line cannot say how many results"
+            " that are; give a converter by the hook custom_pypto_converters"
+        )
+    for name in sorted(call.names):
+        if name not in arguments:
+            raise ContractError(f"{name!r} is no argument; outputs stand behind '->'")
+        type_ = arguments[name].type
+        if type_ not in ("Tensor", "Tensor?", "Tensor[]", *GRAPH_ATTRIBUTES):
             raise ContractError(
-                f"{where}: it has {len(call.results)} results, but the schema"
-                f" {len(op.schema.returns)} returns"
+                f"{name!r} is of type {type_}, and an operator takes tensors, and"
+                f" attributes of type {any_of(GRAPH_ATTRIBUTES)}; give a converter by the hook"
+                " custom_pypto_converters"
             )
-        if any(each.type == "Tensor[]" for each in op.schema.returns):
+    for parameter, value in call.values:
+        if value.is_scalar or ast.dump(value.node) == "Constant(value=None)":
             raise ContractError(
-                f"{where}: the schema returns a Tensor[], and a line cannot say how many results"
-                " that are; give a converter by the hook custom_pypto_converters"
+                f"{ast.unparse(value.node)!r} for {parameter!r} is no attribute; write"
+                " a number, or leave the parameter out"
             )
-        for name in sorted(call.names):
-            if name not in arguments:
-                raise ContractError(f"{where}: {name!r} is no argument; outputs stand behind '->'")
-            type_ = arguments[name].type
-            if type_ not in ("Tensor", "Tensor?", "Tensor[]", *GRAPH_ATTRIBUTES):
-                raise ContractError(
-                    f"{where}: {name!r} is of type {type_}, and an operator takes tensors, and"
-                    f" attributes of type {any_of(GRAPH_ATTRIBUTES)}; give a converter by the hook"
-                    " custom_pypto_converters"
-                )
-        for parameter, value in call.values:
-            if value.is_scalar or ast.dump(value.node) == "Constant(value=None)":
-                raise ContractError(
-                    f"{where}: {ast.unparse(value.node)!r} for {parameter!r} is no attribute; write"
-                    " a number, or leave the parameter out"
-                )
-            is_list = isinstance(value.node, ast.List)
-            if is_list and any(not arguments[name].is_tensor for name in value.names):
-                raise ContractError(
-                    f"{where}: the list for {parameter!r} is of tensors, or of numbers"
-                )
+        is_list = isinstance(value.node, ast.List)
+        if is_list and any(not arguments[name].is_tensor for name in value.names):
+            raise ContractError(f"the list for {parameter!r} is of tensors, or of numbers")
 
 
 def _check_definition(op: OpContract) -> None:

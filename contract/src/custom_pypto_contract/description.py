@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .contract import Dtypes, OpContract, Rule, Tensor
+from .contract import Dtypes, OpContract, Output, Rule, Tensor
 from .errors import any_of
 from .schema import Argument
 from .shape import Choice, Tree, shape_text
@@ -23,38 +23,26 @@ def _lines(op: OpContract) -> Iterator[str]:
         yield f"\n{op.summary}"
     if op.definition:
         yield f"\nIn PyTorch: {op.definition}"
-    if op.tensors or op.rules:
-        tensors = {tensor.name: tensor for tensor in op.tensors}
-        yield "\nArguments"
-        yield from _table(
-            [
-                (each.name, _describe_argument(op, each, tensors.get(each.name)))
-                for each in op.arguments
-            ]
-        )
-    if op.outputs:
-        yield "\nReturns"
-        yield from _table(
-            [
-                (
-                    each.name,
-                    f"like {each.like}"
-                    if each.like
-                    else (f"{each.length.text} tensors; " if each.length else "")
-                    + _describe_shape_and_dtype(each.shape, each.dtype),
-                )
-                for each in op.outputs
-            ]
-        )
-    described = [(name, text) for name, text in op.descriptions.items() if name in op.dims]
-    if described:
-        yield "\nSizes"
-        yield from _table(described)
-    costs = [("flops", op.flops), ("bytes", op.bytes)]
-    said = [(name, _describe_tree(tree, ast.unparse)) for name, tree in costs if tree is not None]
-    if said:
-        yield "\nCost of a call"
-        yield from _table(said)
+    tensors = {tensor.name: tensor for tensor in op.tensors}
+    described = op.arguments if op.tensors or op.rules else ()
+    costs = {"flops": op.flops, "bytes": op.bytes}
+    sections = {
+        "Arguments": {
+            each.name: _describe_argument(op, each, tensors.get(each.name)) for each in described
+        },
+        "Returns": {each.name: _describe_output(each) for each in op.outputs or ()},
+        "Sizes": {name: text for name, text in op.descriptions.items() if name in op.dims},
+        "Cost of a call": {
+            name: _describe_tree(tree, ast.unparse)
+            for name, tree in costs.items()
+            if tree is not None
+        },
+    }
+    for title, rows in sections.items():
+        if rows:
+            yield f"\n{title}"
+            width = max(map(len, rows))
+            yield from (f"  {name:{width}}  {text}".rstrip() for name, text in rows.items())
     for kernel, condition in op.npu.supports.items():
         yield f"\nOn an NPU, {kernel} is used where"
         yield f"  {ast.unparse(condition)}"
@@ -63,9 +51,11 @@ def _lines(op: OpContract) -> Iterator[str]:
         yield from (f"  {_describe_rule(rule)}" for rule in rules)
 
 
-def _table(rows: list[tuple[str, str]]) -> Iterator[str]:
-    width = max(len(name) for name, _ in rows)
-    yield from (f"  {name:{width}}  {text}".rstrip() for name, text in rows)
+def _describe_output(output: Output) -> str:
+    if output.like:
+        return f"like {output.like}"
+    length = f"{output.length.text} tensors; " if output.length else ""
+    return length + _describe_shape_and_dtype(output.shape, output.dtype)
 
 
 def _describe_argument(op: OpContract, argument: Argument, tensor: Tensor | None) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path, PurePosixPath
@@ -284,11 +285,10 @@ def _make_ops(ops: list[dict[str, Any]]) -> Iterator[ManifestOp]:
 def _check_ops(manifest: Manifest) -> None:
     if not manifest.ops:
         raise ManifestError("'ops' is empty; a plugin provides at least one op")
-    names = set()
-    for op in manifest.ops:
-        if op.name in names:
-            raise ManifestError(f"'ops' names {op.name!r} more than once")
-        names.add(op.name)
+    names = Counter(op.name for op in manifest.ops)
+    for name, count in names.items():
+        if count > 1:
+            raise ManifestError(f"'ops' names {name!r} more than once")
     for name in manifest.requires_ops:
         if name in names:
             raise ManifestError(f"'requires_ops' names {name!r}, which is an op of this plugin")

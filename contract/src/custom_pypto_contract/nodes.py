@@ -71,11 +71,6 @@ def is_given(name: str) -> ast.expr:
     return expression("x is not None", x=name)
 
 
-def any_is_true(*conditions: ast.expr) -> ast.expr:
-    """Return ``condition or condition``."""
-    return conditions[0] if len(conditions) == 1 else ast.BoolOp(ast.Or(), list(conditions))
-
-
 def constant(value: Any) -> ast.expr:
     """Return a constant; a negative number as Python writes it."""
     if isinstance(value, int) and not isinstance(value, bool) and value < 0:

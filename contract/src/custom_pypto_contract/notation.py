@@ -204,28 +204,6 @@ NPU = (
     Key("graph", _TEXTS, "nodes of GE operators"),
 )
 
-INCLUDE = Key("include", _TEXTS, "groups that describe some of its arguments")
-CHECK_ORDER = Key(
-    "check_order", _TEXTS, "in which the tensors are checked; without it as in the schema"
-)
-SCALARS = Key(
-    "scalars",
-    tables.table_of(tables.text),
-    "`sparse_count = \">= 1\"`, `layout = \"in ('BSND', 'TND')\"`",
-)
-TENSORS = Key(
-    "tensors",
-    tables.table_of(_record((TEMPLATE_OF_TENSOR, *TENSOR))),
-    "what each tensor must be; all of them, or none. A `Tensor[]` may be left out",
-)
-RULES = Key("rules", _RULES, "what else must hold")
-DESCRIPTIONS = Key(
-    "descriptions",
-    _DESCRIPTIONS,
-    'what a dim is, for messages: `B = "the number of sequences"`',
-    is_prose=True,
-)
-
 OP = (
     Key(
         "schema",
@@ -245,9 +223,17 @@ OP = (
         tables.instance_of((bool,), "true or false"),
         "`true`: the op draws random numbers, from torch's default generator of its device",
     ),
-    TENSORS,
-    SCALARS,
-    RULES,
+    Key(
+        "tensors",
+        tables.table_of(_record((TEMPLATE_OF_TENSOR, *TENSOR))),
+        "what each tensor must be; all of them, or none. A `Tensor[]` may be left out",
+    ),
+    Key(
+        "scalars",
+        tables.table_of(tables.text),
+        "`sparse_count = \">= 1\"`, `layout = \"in ('BSND', 'TND')\"`",
+    ),
+    Key("rules", _RULES, "what else must hold"),
     Key(
         "outputs",
         tables.table_of(_record(OUTPUT), of_identifiers=True),
@@ -266,26 +252,27 @@ OP = (
         "the bytes that a call must read and write, below",
         is_tree=True,
     ),
-    DESCRIPTIONS,
-    CHECK_ORDER,
-    INCLUDE,
+    Key(
+        "descriptions",
+        _DESCRIPTIONS,
+        'what a dim is, for messages: `B = "the number of sequences"`',
+        is_prose=True,
+    ),
+    Key("check_order", _TEXTS, "in which the tensors are checked; without it as in the schema"),
+    Key("include", _TEXTS, "groups that describe some of its arguments"),
     Key("npu", _record(NPU), "`limits`, `supports`, `launch`, `graph`, below"),
 )
 
+_OF_GROUPS = ("include", "check_order", "scalars", "tensors", "rules", "descriptions")
 GROUP = (
-    INCLUDE,
-    CHECK_ORDER,
-    SCALARS,
-    TENSORS,
-    RULES,
-    DESCRIPTIONS,
+    *(key for key in OP if key.name in _OF_GROUPS),
     Key("npu", _record(key for key in NPU if key.name == "limits"), "`limits` alone"),
 )
 
 DOCUMENT = {
     "constants": tables.table_of(tables.one_or_list_of(_CONSTANT), of_identifiers=True),
     "templates": tables.table_of(_record(TEMPLATE, ["shape"]), of_identifiers=True),
-    "groups": tables.table_of(_record(GROUP), of_identifiers=True),
+    "groups": tables.table_of(_record(GROUP, ["check_order"]), of_identifiers=True),
 }
 """The tables of ops.toml that are not an op."""
 

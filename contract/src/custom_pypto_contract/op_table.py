@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from . import notation
@@ -58,26 +59,16 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
     value_pattern = re.compile(rf"{_QUOTED}|(?<!\w)(?<![\w)\]]\.)({names})\b(?!\(|\s*=(?!=))")
     default_pattern = re.compile(rf"{_QUOTED}|(?<==)\s*({names})\b")
 
-    def replace(pattern: re.Pattern[str], value: str, *, is_schema: bool = False) -> str:
-        def replace_match(match: re.Match[str]) -> str:
-            if match[1] is None:
-                return match[0]
-            return _written(constants[match[1]], is_schema=is_schema)
+    def written(match: re.Match[str], *, is_schema: bool = False) -> str:
+        if match[1] is None:
+            return match[0]
+        return _written(constants[match[1]], is_schema=is_schema)
 
-        return pattern.sub(replace_match, value)
-
-    def replace_shown(match: re.Match[str]) -> str:
+    def shown(match: re.Match[str]) -> str:
         name = match[1].strip()
         if name in constants:
             return _shown(name, constants[name])
-        return f"{{{replace(value_pattern, match[1])}}}"
-
-    def fill_in_text(key: str | None, value: str) -> str:
-        if key == "message":
-            return re.sub(r"\{(.*?)\}", replace_shown, value)
-        if key == "schema":
-            return replace(default_pattern, value, is_schema=True)
-        return replace(value_pattern, value)
+        return f"{{{value_pattern.sub(written, match[1])}}}"
 
     def fill_in_value(key: str | None, value: Any) -> Any:
         if key in _KEPT:
@@ -90,7 +81,13 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
             }
         if isinstance(value, list):
             return [fill_in_value(key, each) for each in value]
-        return fill_in_text(key, value) if isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        if key == "message":
+            return re.sub(r"\{(.*?)\}", shown, value)
+        if key == "schema":
+            return default_pattern.sub(partial(written, is_schema=True), value)
+        return value_pattern.sub(written, value)
 
     return {key: fill_in_value(key, value) for key, value in body.items()}
 

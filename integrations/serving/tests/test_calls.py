@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import signature
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -71,7 +72,7 @@ def indexer_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     }
 
 
-def quantised_arguments(batch: Batch, dtype: torch.dtype = torch.int8) -> dict[str, Any]:
+def quantised_arguments(batch: Batch = MIXED, dtype: torch.dtype = torch.int8) -> dict[str, Any]:
     """As vllm-ascend has them: int8 on Atlas A2 and A3, float8 with scales of float32 on A5."""
     is_int8, arguments = dtype == torch.int8, indexer_arguments(batch)
     for name in ("query", "key"):
@@ -85,8 +86,7 @@ def quantised_arguments(batch: Batch, dtype: torch.dtype = torch.int8) -> dict[s
     return arguments | ({"weights": arguments["weights"].half()} if is_int8 else {})
 
 
-def float8_arguments(batch: Batch = MIXED) -> dict[str, Any]:
-    return quantised_arguments(batch, torch.float8_e4m3fn)
+float8_arguments = partial(quantised_arguments, dtype=torch.float8_e4m3fn)
 
 
 def attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
@@ -141,18 +141,11 @@ def reference(op: str) -> Callable[..., Any]:
 
 
 def reference_attention(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    names = (
-        "query query_rope sparse_indices block_table actual_seq_lengths_kv actual_seq_lengths_query"
-        " sparse_mode layout_kv"
-    )
-    out, lse = reference("npu_sparse_flash_attention")(
-        **{name: arguments[name] for name in names.split()},
-        kv_cache=arguments["key"],
-        kr_cache=arguments["key_rope"],
-        scale=arguments["scale_value"],
-        return_softmax_lse=True,
-    )
-    return out, lse
+    function = reference(ATTENTION)
+    others = {"key": "kv_cache", "key_rope": "kr_cache", "scale_value": "scale"}
+    given = {others.get(name, name): value for name, value in arguments.items()}
+    given = {name: given[name] for name in signature(function).parameters if name in given}
+    return function(**given | {"return_softmax_lse": True})
 
 
 def check_indexer(result: Tensor, arguments: dict[str, Any]) -> None:
@@ -181,15 +174,8 @@ def check_parts(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
     torch.testing.assert_close(lse, reference_attention(arguments)[1], rtol=1e-2, atol=1e-2)
 
 
-def written(arguments: dict[str, Any]) -> list[list[int]]:
-    names = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
-    return [arguments[name].tolist() for name in names]
-
-
 # Arguments and check, by the function that is called.
-FUNCTIONS: dict[
-    str, tuple[Callable[..., dict[str, Any]], Callable[[Any, dict[str, Any]], None]]
-] = {
+FUNCTIONS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[..., None]]] = {
     "lightning_indexer": (indexer_arguments, check_indexer),
     "npu_lightning_indexer": (indexer_arguments, check_indexer),
     "npu_lightning_indexer_quant": (quantised_arguments, check_quantised),
@@ -197,6 +183,10 @@ FUNCTIONS: dict[
     ATTENTION: (attention_arguments, check_attention),
 }
 STEPS = [call for call in CALLS if call.op == "npu_advance_step_flashattn"]
+
+
+def name_of(call: Call) -> str:
+    return f"{call.engine} {call.name}"
 
 
 def run(call: Call, arguments: dict[str, Any]) -> Any:
@@ -208,11 +198,7 @@ def run(call: Call, arguments: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("batch", BATCHES)
-@pytest.mark.parametrize(
-    "call",
-    [call for call in CALLS if call not in STEPS],
-    ids=lambda call: f"{call.engine} {call.name}",
-)
+@pytest.mark.parametrize("call", [call for call in CALLS if call not in STEPS], ids=name_of)
 def test_a_call_gives_what_the_op_defines(call: Call, batch: str) -> None:
     make_arguments, check = FUNCTIONS[call.served.removeprefix("custom.")]
     if "softmax" in call.statement:
@@ -221,22 +207,23 @@ def test_a_call_gives_what_the_op_defines(call: Call, batch: str) -> None:
     check(run(call, arguments), arguments)
 
 
-@pytest.mark.parametrize("call", STEPS, ids=lambda call: f"{call.engine} {call.name}")
+@pytest.mark.parametrize("call", STEPS, ids=name_of)
 def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> None:
     leaves = call.served == "advance_step_flashattn_ascendc"
     arguments = step_arguments(torch.int32 if leaves else torch.int64)
     run(call, arguments)
     token, position = (9, 8) if leaves else (0, 0)
     slots = [10 * 4 + 3, 21 * 4, -1]
-    assert written(arguments) == [[70, 80, token], [3, 4, position], [4, 5, 0], slots]
+    names = ("input_tokens", "input_positions", "seq_lens", "slot_mapping")
+    written = [arguments[name].tolist() for name in names]
+    assert written == [[70, 80, token], [3, 4, position], [4, 5, 0], slots]
 
 
 STEP, NO_PADDING_STEP = "npu_advance_step_flashattn", "advance_step_flashattn_ascendc"
 OTHER_OP = f"this is a call of torch.ops._C_ascend.{QUANT} of vllm-ascend 0.20 to 0.22"
 ROWS = "must have num_seqs (3) rows"
-MAKERS: dict[str, Callable[[], dict[str, Any]]] = {
-    ATTENTION: attention_arguments,
-    QUANT: float8_arguments,
+MAKERS = {
+    **{op: make for op, (make, _) in FUNCTIONS.items()},
     STEP: step_arguments,
     NO_PADDING_STEP: partial(step_arguments, torch.int32),
 }

@@ -15,6 +15,7 @@ import custom_pypto_serving
 import pytest
 import torch
 from calls import ARGUMENTS, CALLS
+from torch.fx.operator_schemas import get_signature_for_torch_op
 
 NO_WINDOW = 2**63 - 1
 _LENGTHS = "actual_seq_lengths_query=None, actual_seq_lengths_key=None, block_table=None"
@@ -67,35 +68,17 @@ SERVED = {call.name: call.served for call in reversed(CALLS)}
 """By name; of a name with several signatures the one that the page names first."""
 
 
-def signature(arguments: str) -> inspect.Signature:
-    """Return the signature of a function with these arguments."""
-    function: Any = eval(f"lambda {arguments}: None")
-    return inspect.signature(function)
-
-
-def signature_of(function: Any) -> inspect.Signature:
-    """Return the signature of a function, or of an op by its schema."""
-    if not isinstance(function, torch._ops.OpOverloadPacket):
-        return inspect.signature(function)
-    parts = []
-    for argument in function.default._schema.arguments:
-        if argument.kwarg_only and "*" not in parts:
-            parts.append("*")
-        default = f"={argument.default_value!r}" if argument.has_default_value() else ""
-        parts.append(argument.name + default)
-    return signature(", ".join(parts))
+def parameters_of(function: Any) -> list[inspect.Parameter]:
+    """Return the parameters of a function, or of an op, without their types."""
+    is_op = isinstance(function, torch._ops.OpOverloadPacket)
+    (found,) = get_signature_for_torch_op(function) if is_op else [inspect.signature(function)]
+    return [each.replace(annotation=each.empty) for each in found.parameters.values()]
 
 
 @pytest.mark.parametrize("name", sorted(SIGNATURES))
 def test_the_signature_is_the_published_one(name: str) -> None:
-    theirs = [
-        each.replace(annotation=each.empty)
-        for each in signature(SIGNATURES[name]).parameters.values()
-    ]
-    function = attrgetter(SERVED[name])(custom_pypto_serving)
-    ours = [
-        each.replace(annotation=each.empty) for each in signature_of(function).parameters.values()
-    ]
+    theirs = parameters_of(eval(f"lambda {SIGNATURES[name]}: None"))
+    ours = parameters_of(attrgetter(SERVED[name])(custom_pypto_serving))
     assert ours[: len(theirs)] == theirs
     assert all(each.default is not each.empty for each in ours[len(theirs) :])
 

@@ -32,9 +32,7 @@ def compiled(model: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("family", "mask"),
-    [("deepseek_v32", None), ("glm_moe_dsa", LEFT)],
-    ids=["unpadded", "padded"],
+    ("family", "mask"), [("deepseek_v32", None), ("glm_moe_dsa", LEFT)], ids=["unpadded", "padded"]
 )
 def test_prefill(family: str, mask: Tensor | None) -> None:
     model = make_model(family, **ONE_LAYER)
@@ -59,8 +57,7 @@ def test_a_step_of_decoding(kind: str, options: dict[str, Any]) -> None:
         cache = make_cache(kind, model.config)
         for call, begin, end in ((model, 0, 38), (step, 38, 39), (model, 39, 40)):
             out = call(ids[:, begin:end], attention_mask=LEFT[:, :end], **{CACHE: cache})
-        logits: Tensor = out.logits
-        return logits
+        return out.logits
 
     wanted = under("eager", model, lambda: decode("dynamic", model))
     assert_close(decode(kind, compiled(model, **options)), wanted)

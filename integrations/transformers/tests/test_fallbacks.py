@@ -10,14 +10,7 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import indexer
-from tiny_models import (
-    assert_close,
-    assert_close_to_eager,
-    padding,
-    prompt,
-    real_logits,
-    under,
-)
+from tiny_models import assert_close, assert_close_to_eager, padding, prompt, real_logits, under
 from torch import Tensor, nn
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -65,8 +58,7 @@ def test_packed_sequences(model: Any) -> None:
     ids, places = prompt(1, TOKENS), torch.cat([torch.arange(23), torch.arange(17)])[None]
 
     def run() -> Tensor:
-        logits: Tensor = model(ids, position_ids=places, use_cache=False).logits
-        return logits
+        return model(ids, position_ids=places, use_cache=False).logits
 
     ours = falls_back(run, "packed sequences")
     assert_close(ours, under("eager", model, run))
@@ -85,8 +77,7 @@ def banded(dtype: torch.dtype) -> Tensor:
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
 def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
     def run(dtype: torch.dtype) -> Tensor:
-        logits: Tensor = model(prompt(1, TOKENS), attention_mask=banded(dtype)).logits
-        return logits
+        return model(prompt(1, TOKENS), attention_mask=banded(dtype)).logits
 
     ours = falls_back(lambda: run(dtype), "a mask of your own")
     assert_close(ours, under("eager", model, lambda: run(torch.float32)))
@@ -155,44 +146,30 @@ class Scaled(nn.Linear):
         return 0.5 * super().forward(rows)
 
 
-def scale_by_class(projection: nn.Module) -> None:
-    projection.__class__ = Scaled
-
-
-def scale_by_hook(projection: nn.Module) -> None:
-    projection.register_forward_hook(lambda module, args, output: 0.5 * output)
-
-
-def scale_by_bias(projection: Any) -> None:
-    projection.bias = nn.Parameter(torch.linspace(-1, 1, projection.out_features))
-
-
-def scale_by_forward(projection: Any) -> None:
-    projection.forward = lambda x, call=projection.forward: 2 * call(x)
-
-
 class Doubled(nn.Module):
     def forward(self, weight: Tensor) -> Tensor:
         return 2 * weight
 
 
-def scale_by_parametrization(projection: nn.Module) -> None:
-    nn.utils.parametrize.register_parametrization(projection, "weight", Doubled())
+CHANGES: dict[str, Callable[[Any], object]] = {
+    "class": lambda it: setattr(it, "__class__", Scaled),
+    "hook": lambda it: it.register_forward_hook(lambda module, args, output: 0.5 * output),
+    "bias": lambda it: setattr(it, "bias", nn.Parameter(torch.linspace(-1, 1, it.out_features))),
+    "forward": lambda it: setattr(it, "forward", lambda x, call=it.forward: 2 * call(x)),
+    "parametrization": lambda it: nn.utils.parametrize.register_parametrization(
+        it, "weight", Doubled()
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [scale_by_class, scale_by_hook, scale_by_bias, scale_by_forward, scale_by_parametrization],
-)
+@pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_a_projection_that_is_more_than_its_weight(
-    family: str, change: Callable[[nn.Module], None]
-) -> None:
+def test_a_projection_that_is_more_than_its_weight(family: str, change: str) -> None:
     model = tiny_models.make_model(family)
     ids = prompt(1, TOKENS)
     before = model(ids).logits
     for layer in model.model.layers:
-        change(layer.self_attn.kv_b_proj)
+        CHANGES[change](layer.self_attn.kv_b_proj)
     ours = falls_back(lambda: model(ids).logits, "kv_b_proj")
     assert_close(ours, under("eager", model, lambda: model(ids).logits))
     assert not torch.allclose(ours, before, atol=1e-2)

@@ -41,6 +41,16 @@ def test_padding(model: Any, mask: Tensor, use_cache: bool) -> None:
     assert_close_to_eager(model, lambda: real_logits(model, mask, use_cache=use_cache))
 
 
+def in_two_pieces(model: Any, ids: Tensor, mask: Tensor, cache: Any, **others: Any) -> Tensor:
+    """The logits of 40 tokens, then 20."""
+    pieces = []
+    for part in (slice(0, 40), slice(40, TOKENS)):
+        given = {name: each[:, part] for name, each in others.items()}
+        seen = mask[:, : part.stop]
+        pieces.append(model(ids[:, part], attention_mask=seen, **given, **{CACHE: cache}).logits)
+    return torch.cat(pieces, 1)
+
+
 def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) -> None:
     ids = prompt(2, TOKENS)
     mask = padding(TOKENS, (0, TOKENS), (0, 0))
@@ -52,21 +62,12 @@ def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) ->
 @MASKS
 @pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
 def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) -> None:
-    """40 tokens, then 20: positions count from the first real token."""
-    ids = prompt(2, TOKENS)
-    places = (mask.cumsum(-1) - 1).clamp(min=0)
+    """Positions count from the first real token."""
+    ids, places = prompt(2, TOKENS), (mask.cumsum(-1) - 1).clamp(min=0)
 
     def run(kind: str) -> Tensor:
-        pieces, cache = [], make_cache(kind, model.config)
-        for part in (slice(0, 40), slice(40, TOKENS)):
-            out = model(
-                ids[:, part],
-                attention_mask=mask[:, : part.stop],
-                position_ids=places[:, part],
-                **{CACHE: cache},
-            )
-            pieces.append(out.logits)
-        return torch.cat(pieces, 1)[mask.bool()]
+        made = make_cache(kind, model.config)
+        return in_two_pieces(model, ids, mask, made, position_ids=places)[mask.bool()]
 
     assert_close(run(cache), under("eager", model, lambda: run("dynamic")))
 
@@ -95,17 +96,7 @@ def test_half_precision(family: str, dtype: torch.dtype, relative: float) -> Non
 
 
 def test_yarn_scales_the_scores() -> None:
-    rope = {
-        "rope_type": "yarn",
-        "rope_theta": 10000.0,
-        "factor": 40.0,
-        "original_max_position_embeddings": 64,
-        "beta_fast": 32,
-        "beta_slow": 1,
-        "mscale": 1.0,
-        "mscale_all_dim": 1.0,
-    }
-    model = tiny_models.make_model("deepseek_v32", rope_parameters=rope)
+    model = tiny_models.make_model("deepseek_v32", rope_parameters=tiny_models.YARN)
     assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
 
 
@@ -137,18 +128,9 @@ def test_key_ranges_move_to_a_device() -> None:
 @pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
 def test_the_default_device_is_not_used(model: Any, cache: str) -> None:
     mask, ids = PADDINGS["left"], prompt(2, TOKENS)
-
-    def run(cache: Any) -> list[Tensor]:
-        parts = (slice(0, 40), slice(40, TOKENS))
-        return [
-            model(ids[:, part], attention_mask=mask[:, : part.stop], **{CACHE: cache}).logits
-            for part in parts
-        ]
-
     # transformers makes a static cache on the default device.
     first, second = make_cache(cache, model.config), make_cache(cache, model.config)
-    wanted = run(first)
+    wanted = in_two_pieces(model, ids, mask, first)
     with torch.device("meta"):
-        found = run(second)
-    for mine, other in zip(found, wanted, strict=True):
-        assert torch.equal(mine, other)
+        found = in_two_pieces(model, ids, mask, second)
+    assert torch.equal(found, wanted)

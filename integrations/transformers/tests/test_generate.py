@@ -21,8 +21,7 @@ MASKS = pytest.mark.parametrize("mask", [FULL, LEFT], ids=["full", "left-padded"
 def generate(model: Any, mask: Tensor, **options: Any) -> Tensor:
     """Generate eight new tokens after a prompt of the mask's shape."""
     options = {"max_new_tokens": 8, "do_sample": False, "disable_compile": True, **options}
-    tokens: Tensor = model.generate(prompt(*mask.shape), attention_mask=mask, **options)
-    return tokens
+    return model.generate(prompt(*mask.shape), attention_mask=mask, **options)
 
 
 def assert_same_tokens(
@@ -96,8 +95,7 @@ def test_a_conversation_that_goes_on_with_its_cache(model: Any) -> None:
     def talk(cache: Any) -> Tensor:
         options = {"max_new_tokens": 4, "do_sample": False, CACHE: cache}
         first = model.generate(prompt(1, 40), **options)
-        tokens: Tensor = model.generate(torch.cat([first, prompt(1, 20, seed=1)], -1), **options)
-        return tokens
+        return model.generate(torch.cat([first, prompt(1, 20, seed=1)], -1), **options)
 
     wanted = under("eager", model, lambda: talk(None))
     assert torch.equal(talk(GrowingCache(model.config)), wanted)

@@ -71,12 +71,10 @@ Results = dict[tuple[str, str], list[Any]]
 def results(folder: Path, *first: str) -> Results:
     """Return what the script finds in a process of its own that imports ``first``."""
     file = folder / "results.pt"
-    tests = str(Path(__file__).parent)
-    environment = {**os.environ, "PYTHONPATH": tests}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", SCRIPT, str(file), *first]
     subprocess.run(command, env=environment, check=True)
-    found: Results = torch.load(file, weights_only=False)
-    return found
+    return torch.load(file, weights_only=False)
 
 
 def test_eager_and_sdpa_run_the_code_of_transformers(tmp_path: Path) -> None:

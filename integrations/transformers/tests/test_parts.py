@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,21 +71,21 @@ def test_a_part_that_is_missing_or_another_is_named(
         assert f"has no {path}" in str(difference())
 
 
+INDEXER = """
+module.DeepseekV32Indexer.forward = lambda self, *args, new=None, **kwargs: forward(
+    self, *args, **kwargs)
+"""
+CACHE = "caches.DynamicIndexedLayer.update_indexer = lambda self, keys: update(self, keys)"
 CHANGE = """
 import sys, warnings
 import torch
+import transformers.cache_utils as caches
 from transformers import DynamicCache
 from transformers.models.deepseek_v32 import modeling_deepseek_v32 as module
 
-own = module.DeepseekV32Indexer.forward
-if sys.argv[1] == "indexer":
-    def forward(self, *args, new=None, **kwargs):
-        return own(self, *args, **kwargs)
-    module.DeepseekV32Indexer.forward = forward
-else:
-    import transformers.cache_utils as caches
-    update = caches.DynamicIndexedLayer.update_indexer
-    caches.DynamicIndexedLayer.update_indexer = lambda self, keys: update(self, keys)
+forward = module.DeepseekV32Indexer.forward
+update = caches.DynamicIndexedLayer.update_indexer
+exec(sys.argv[1])
 
 import custom_pypto_transformers
 from custom_pypto_transformers import GrowingCache
@@ -114,14 +113,14 @@ assert glm.config._attn_implementation == "custom_pypto"
 
 
 def run_after(change: str, code: str = CHANGE) -> list[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", code, change]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return done.stdout.splitlines()
 
 
 def test_a_changed_indexer_leaves_its_family_to_transformers_with_one_warning() -> None:
-    model, layer, text = run_after("indexer")
+    model, layer, text = run_after(INDEXER)
     assert (model, layer) == ("sdpa True", "GrowingIndexedLayer")
     assert text.startswith(
         "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
@@ -154,7 +153,7 @@ def test_a_family_without_its_base_class_is_left_out_with_one_warning() -> None:
 
 
 def test_a_changed_cache_layer_leaves_the_cache_to_transformers_with_one_warning() -> None:
-    model, layer, text = run_after("cache")
+    model, layer, text = run_after(CACHE)
     assert (model, layer) == ("custom_pypto False", "DynamicIndexedLayer")
     assert text.startswith("GrowingCache copies all keys each step, as DynamicCache does: ")
     assert " has another DynamicIndexedLayer.update_indexer(self, keys); " in text

@@ -13,6 +13,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig, StaticCache
 from transformers.masking_utils import create_causal_mask
 
+from examples.vllm_serve.checkpoint import SIZES as LARGER_SIZES
+
 # The prefix of each family's classes.
 PREFIXES = {"deepseek_v32": "DeepseekV32", "glm_moe_dsa": "GlmMoeDsa", "axk2": "AXK2"}
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
@@ -25,35 +27,34 @@ TOPK = 16
 PAD = 2
 
 SIZES: dict[str, Any] = {
+    **LARGER_SIZES,
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
     "intermediate_size": 96,
     "moe_intermediate_size": 32,
     "num_hidden_layers": 2,
-    "first_k_dense_replace": 1,
     "num_attention_heads": 4,
     "num_key_value_heads": 4,
-    "n_routed_experts": 8,
-    "n_shared_experts": 1,
-    "num_experts_per_tok": 2,
-    "n_group": 2,
-    "topk_group": 1,
     "kv_lora_rank": 48,
     "q_lora_rank": 40,
     "qk_rope_head_dim": 16,
-    "qk_nope_head_dim": 32,
     "v_head_dim": 24,
     "index_topk": TOPK,
+    # The heads are many: with few the relu makes exact zeros. They tie, and topk breaks ties in
+    # another way.
     "index_head_dim": 32,
-    # With few heads the relu makes exact zeros. They tie, and topk breaks ties in another way.
-    "index_n_heads": 64,
-    "max_position_embeddings": 4096,
-    "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-    # Larger than usual: the logits lie so far apart that rounding changes no token.
-    "initializer_range": 0.2,
     "pad_token_id": PAD,
-    "bos_token_id": 0,
     "eos_token_id": None,
+}
+YARN: dict[str, Any] = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 40.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 32,
+    "beta_slow": 1,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
 }
 
 # Without experts no operation depends on data, and the whole model is one graph.

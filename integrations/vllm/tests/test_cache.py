@@ -18,12 +18,8 @@ def caches(vllm: Any) -> Any:
     class DeepseekV32IndexerCache(torch.nn.Module):
         def __init__(self, head_dim: int, dtype: torch.dtype, prefix: str, config: Any) -> None:
             super().__init__()
-            self.head_dim, self.dtype, self.prefix, self.cache_config = (
-                head_dim,
-                dtype,
-                prefix,
-                config,
-            )
+            self.head_dim, self.dtype = head_dim, dtype
+            self.prefix, self.cache_config = prefix, config
 
         def bind_kv_cache(self, kv_cache: torch.Tensor) -> None:
             self.kv_cache = kv_cache.squeeze(1)
@@ -49,15 +45,6 @@ def make(caches: Any, kind: str) -> Any:
     return caches.IndexCache(SIZE, getattr(torch, kind), "layer", None)
 
 
-def step(lengths: list[int], blocks: list[list[int]], queries: list[int]) -> Any:
-    """Make the metadata of sequences that see `lengths` keys in `blocks`."""
-    return SimpleNamespace(
-        query_ends=torch.tensor(queries, dtype=torch.int32).cumsum(0, dtype=torch.int32),
-        seq_lens=torch.tensor(lengths, dtype=torch.int32),
-        block_table=torch.tensor(blocks, dtype=torch.int32),
-    )
-
-
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
@@ -70,21 +57,18 @@ def test_written_keys_are_selected(caches: Any, kind: str) -> None:
     dtype = torch.float32 if kind == "int8" else cache.dtype
     keys = random(60, SIZE).to(dtype)
     blocks = [[4, 1, 3], [2, 0, 0]]
-    table = torch.tensor(blocks)
-    token = torch.arange(40)
-    slots = torch.cat(
-        [
-            table[i, token[:n] // BLOCK_SIZE] * BLOCK_SIZE + token[:n] % BLOCK_SIZE
-            for i, n in ((0, 40), (1, 20))
-        ]
-    )
-    cache.write(keys[:, :32], keys[:, 32:], slots)
+    slots = [
+        row[token // BLOCK_SIZE] * BLOCK_SIZE + token % BLOCK_SIZE
+        for row, length in zip(blocks, (40, 20), strict=True)
+        for token in range(length)
+    ]
+    cache.write(keys[:, :32], keys[:, 32:], torch.tensor(slots))
     query, weights = random(2, 64, SIZE, seed=1).to(dtype), random(2, 64, seed=2).abs().to(dtype)
-    found = cache.select(query, weights, step([40, 20], blocks, [1, 1]), 16)
+    integers = {"query_ends": [1, 2], "seq_lens": [40, 20], "block_table": blocks}
+    step = {name: torch.tensor(each, dtype=torch.int32) for name, each in integers.items()}
+    found = cache.select(query, weights, SimpleNamespace(**step), 16)
     for row, mine in enumerate((keys[:40], keys[40:])):
-        scores = (weights[row].float()[:, None] * (query[row].float() @ mine.float().T).relu()).sum(
-            0
-        )
+        scores = weights[row].float() @ (query[row].float() @ mine.float().T).relu()
         wanted = set(scores.topk(16).indices.tolist())
         assert len(wanted & set(found[row].tolist())) >= (15 if kind == "int8" else 16)
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from types import SimpleNamespace
+from types import SimpleNamespace as Namespace
 from typing import Any
 
 import pytest
 import torch
 
+PARALLEL = "pipeline_parallel_size decode_context_parallel_size prefill_context_parallel_size"
+UNSET = "speculative_config lora_config kv_transfer_config quant_config"
+
 
 def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) -> Any:
     """Make a VllmConfig with the fields that are read; changes are named section.field."""
-    config = SimpleNamespace(
-        model_config=SimpleNamespace(
+    config = Namespace(
+        model_config=Namespace(
             architectures=[architecture],
             dtype=torch.bfloat16,
-            hf_config=SimpleNamespace(
+            hf_config=Namespace(
                 architectures=[architecture],
                 first_k_dense_replace=1,
                 indexer_rope_interleave="Glm" in architecture,
@@ -30,26 +33,19 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
             use_mla=True,
             using_transformers_backend=lambda: False,
         ),
-        cache_config=SimpleNamespace(
+        cache_config=Namespace(
             block_size=16,
             cache_dtype="auto",
             enable_prefix_caching=True,
             kv_offloading_size=None,
             user_specified_block_size=False,
         ),
-        parallel_config=SimpleNamespace(
-            pipeline_parallel_size=1,
-            decode_context_parallel_size=1,
-            prefill_context_parallel_size=1,
-        ),
-        scheduler_config=SimpleNamespace(enable_chunked_prefill=True, max_num_batched_tokens=512),
-        attention_config=SimpleNamespace(backend=None),
-        speculative_config=None,
-        lora_config=None,
-        kv_transfer_config=None,
-        quant_config=None,
+        parallel_config=Namespace(**dict.fromkeys(PARALLEL.split(), 1)),
+        scheduler_config=Namespace(enable_chunked_prefill=True, max_num_batched_tokens=512),
+        attention_config=Namespace(backend=None),
         use_v2_model_runner=False,
         additional_config={},
+        **dict.fromkeys(UNSET.split()),
     )
     for path, value in changes.items():
         *sections, field = path.split("__")
@@ -83,9 +79,13 @@ def platform(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return module.SparseCpuPlatform
 
 
+AWQ, LINEAR = {"quant_method": "awq"}, {"targets": ["Linear"]}
+TWO_LAYERS = [f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1)]
+
+
 def quantised(bits: int, *ignored: str) -> dict[str, Any]:
     """Return what compressed-tensors writes of integer weights into config.json."""
-    group = {"targets": ["Linear"], "weights": {"type": "int", "num_bits": bits}}
+    group = LINEAR | {"weights": {"type": "int", "num_bits": bits}}
     return {
         "quant_method": "compressed-tensors",
         "config_groups": {"group_0": group},
@@ -96,7 +96,7 @@ def quantised(bits: int, *ignored: str) -> dict[str, Any]:
 EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
 QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
-BLOCKS_OF_FP8 = SimpleNamespace(weight_block_size=[128, 128])
+BLOCKS_OF_FP8 = Namespace(weight_block_size=[128, 128])
 
 EIGHT, FOUR = "leave mlp.experts in 16 bits", "no product by weights of 4 bits: use 8 or 16 bits"
 ROUTER = "set scoring_func to sigmoid and topk_method to noaux_tc"
@@ -124,32 +124,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({QUANTISED: quantised(8)}, EIGHT),
     ({QUANTISED: quantised(8, KV_B_PROJ)}, EIGHT),
     ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
-    (
-        {
-            QUANTISED: quantised(
-                8, EXPERTS, *(f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1))
-            )
-        },
-        "leave kv_b_proj in 16 bits",
-    ),
+    ({QUANTISED: quantised(8, EXPERTS, *TWO_LAYERS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: quantised(4)}, EIGHT),
     ({QUANTISED: FOUR_BITS}, FOUR),
-    (
-        {
-            QUANTISED: {
-                "quant_method": "awq",
-                "bits": 4,
-                "modules_to_not_convert": ["kv_b_proj", "experts"],
-            }
-        },
-        FOUR,
-    ),
+    ({QUANTISED: AWQ | {"bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]}}, FOUR),
     # AWQ's older key, and weights whose type is the default.
-    ({QUANTISED: {"quant_method": "awq", "w_bit": 4}}, EIGHT),
-    (
-        {QUANTISED: {"config_groups": {"0": {"targets": ["Linear"], "weights": {"num_bits": 8}}}}},
-        EIGHT,
-    ),
+    ({QUANTISED: AWQ | {"w_bit": 4}}, EIGHT),
+    ({QUANTISED: {"config_groups": {"0": LINEAR | {"weights": {"num_bits": 8}}}}}, EIGHT),
 ]
 
 
@@ -176,18 +157,16 @@ def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> Non
     assert ROTATES in refusal(platform, make_config("GlmMoeDsaForCausalLM", **changes))
 
 
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ({"custom_pypto_index_cache": "int4"}, "must be one of 'auto', 'int8', got 'int4'"),
-        (
-            {"custom_pypto_indexcache": "int8", "of_another": 1},
-            "no option 'custom_pypto_indexcache'; it has custom_pypto_",
-        ),
-    ],
-)
-def test_a_wrong_option_is_refused(platform: Any, option: dict[str, Any], message: str) -> None:
-    assert message in refusal(platform, make_config(additional_config=option), ValueError)
+OPTIONS = [
+    ("custom_pypto_index_cache", "int4", "must be one of 'auto', 'int8', got 'int4'"),
+    ("custom_pypto_indexcache", "int8", "no option 'custom_pypto_indexcache'; it has custom_pypto"),
+]
+
+
+@pytest.mark.parametrize(("option", "value", "message"), OPTIONS)
+def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, message: str) -> None:
+    config = make_config(additional_config={option: value, "of_another": 1})
+    assert message in refusal(platform, config, ValueError)
 
 
 def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +226,7 @@ def test_sparse_attention_of_served_models_is_ours(
     platform: Any, vllm: Any, architecture: str, sparse: bool, backend: str
 ) -> None:
     vllm.module("vllm.config").get_current_vllm_config = lambda: make_config(architecture)
-    selector = SimpleNamespace(use_sparse=sparse)
+    selector = Namespace(use_sparse=sparse)
     assert platform.get_attn_backend_cls(None, attn_selector_config=selector) == backend
 
 
@@ -261,7 +240,7 @@ def test_another_model_is_served_by_a_vllm_with_other_arguments(
     monkeypatch.setattr(base, "check_and_update_config", theirs)
     monkeypatch.setattr(base, "get_attn_backend_cls", theirs)
     vllm.module("vllm.config").get_current_vllm_config = lambda: make_config("LlamaForCausalLM")
-    chosen = SimpleNamespace(use_sparse=True)
+    chosen = Namespace(use_sparse=True)
     assert platform.get_attn_backend_cls(chosen, more=1) == ((chosen,), {"more": 1})
     assert platform.check_and_update_config(make_config("LlamaForCausalLM"), 2, more=1) is None
 
@@ -289,6 +268,6 @@ def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:
 
     vllm.module("vllm.platforms").cpu_platform_plugin = lambda: None
     assert custom_pypto_vllm.find_platform() is None
-    vllm.module("vllm.platforms").current_platform = SimpleNamespace(is_cpu=lambda: False)
+    vllm.module("vllm.platforms").current_platform = Namespace(is_cpu=lambda: False)
     custom_pypto_vllm.register_layer()
     assert "custom_pypto_vllm.layer" not in sys.modules

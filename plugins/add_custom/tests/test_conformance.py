@@ -1,4 +1,4 @@
-"""The conformance suite on the ops of add_custom."""
+"""The conformance suite on the ops of add_custom, and kernels at each instruction set."""
 
 from __future__ import annotations
 
@@ -7,3 +7,8 @@ import custom_pypto_testing
 
 class TestAddCustom(custom_pypto_testing.Conformance):
     plugin = "add_custom"
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "add_custom"
+    files = ("test_add_custom.py",)

@@ -1,9 +1,14 @@
-"""The conformance suite on the ops of lightning_indexer."""
+"""The conformance suite on the ops of lightning_indexer, and kernels at each instruction set."""
 
 from __future__ import annotations
 
-from custom_pypto_testing import Conformance
+import custom_pypto_testing
 
 
-class TestLightningIndexer(Conformance):
+class TestLightningIndexer(custom_pypto_testing.Conformance):
     plugin = "lightning_indexer"
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "lightning_indexer"
+    files = ("test_scores.py", "test_selection.py", "test_quant.py")

@@ -67,24 +67,6 @@ def quant_call(
     }
 
 
-def test_the_op_with_values_becomes_the_same_node(converter: Any, stock_graph: Graph) -> None:
-    given = call(layout_key="PA_BSND")
-    made = converter.convert_lightning_indexer_with_values(**given)
-    assert made == ("sparse_indices", "sparse_values")
-    converter.convert_lightning_indexer(**given)
-    of_values, of_indices = stock_graph.nodes
-    assert of_values == of_indices
-
-
-def test_values_are_returned_where_they_are_asked_for(converter: Any, graph: Graph) -> None:
-    given = {name: each for name, each in call().items() if name in ("query", "key", "weights")}
-    given["key"] = GraphTensor("k", 2, 130, 1, 128)
-    converter.convert_lightning_indexer_with_values(**given, sparse_count=7, return_value=True)
-    ((inputs, attrs),) = graph.of_type("LightningIndexer")
-    assert inputs["block_table"] is None
-    assert (attrs["return_values"], attrs["sparse_count"]) == (True, 7)
-
-
 OUTSIDE: tuple[tuple[dict[str, Any], str], ...] = (
     ({"heads": 65}, "'query' must have at most 64 heads, got 65"),
     ({"size": 64}, "'query' must have heads of size 128, got 64"),

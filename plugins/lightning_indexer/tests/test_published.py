@@ -6,15 +6,12 @@ reference and comparison of the plugin share would show.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
+import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 
-Op = Callable[..., torch.Tensor]
-
+indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 HEADS, SIZE, BLOCK, COUNT = 64, 128, 128, 2048
 DIFFERING = 1
 """How many of a row's positions may be others: the published rule."""
@@ -25,14 +22,9 @@ RELATIVE = 1e-5
 MIXED = [131072, 65536, 65647, 32779, 16385, 8194, 2055, 1029, 2048, 256, 127, 32] * 4
 
 
-def ragged(batch: int, longest: int) -> list[int]:
-    generator = torch.Generator().manual_seed(batch)
-    lengths: list[int] = torch.randint(1, longest + 1, (batch,), generator=generator).tolist()
-    return lengths
-
-
+RAGGED = torch.randint(1, 8193, (32,), generator=torch.Generator().manual_seed(32)).tolist()
 SIZES: dict[str, tuple[list[int], int]] = {
-    "32-ragged": (ragged(32, 8192), 3),
+    "32-ragged": (RAGGED, 3),
     "4-of-64K": ([65536] * 4, 1),
     "48-mixed": (MIXED, 4),
     "2-of-122": ([122] * 2, 3),
@@ -42,35 +34,10 @@ EXAMINED = {"48-mixed": [13 * i % 48 for i in range(12)]}
 """The sequences that are compared, of the largest size: each length once, from all four dozens."""
 
 
-def published(lengths: list[int], tokens: int) -> dict[str, Any]:
-    """The op's arguments: normally distributed, blocks in random order."""
-    sample = paged("cpu", "", Sizes(lengths, tokens, HEADS, 1, SIZE, BLOCK))
-    return dict(zip(("query", "key", "weights"), sample.args, strict=True)) | dict(sample.kwargs)
-
-
 def score(query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
     """Scores [S1, n] of query [S1, N1, D] with weights [S1, N1] for keys [n, D], in fp32."""
     dots = (query.flatten(0, 1) @ keys.float().T).relu_()
     return (weights.unsqueeze(1) @ dots.view(*weights.shape, -1)).squeeze(1)
-
-
-def check(
-    positions: torch.Tensor, arguments: dict[str, Any], sequences: Iterable[int] | None = None
-) -> None:
-    """Hold every row, of these sequences or of all, against the scores of what it sees."""
-    batch, tokens = arguments["query"].shape[:2]
-    key, lengths = arguments["key"], arguments["actual_seq_lengths_key"].tolist()
-    for b in range(batch) if sequences is None else sequences:
-        length = lengths[b]
-        blocks = arguments["block_table"][b, : -(-length // BLOCK)].long()
-        query, weights = arguments["query"][b].float(), arguments["weights"][b].float()
-        # A few blocks at a time: what is between keys and scores is many times their size.
-        scores = torch.cat(
-            [score(query, weights, key[some].view(-1, SIZE)) for some in blocks.split(32)], -1
-        )
-        for s in range(tokens):
-            seen = scores[s, : max(length - (tokens - 1 - s), 0)]
-            check_row(positions[b, s, 0].long(), seen, f"row {[b, s]}")
 
 
 def check_row(positions: torch.Tensor, scores: torch.Tensor, where: str) -> None:
@@ -88,6 +55,20 @@ def check_row(positions: torch.Tensor, scores: torch.Tensor, where: str) -> None
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_published_size(indexer: Op, size: str) -> None:
-    arguments = published(*SIZES[size])
-    check(indexer(**arguments), arguments, EXAMINED.get(size))
+def test_published_size(size: str) -> None:
+    """Every row, of all sequences or of those that are examined, is held against its scores."""
+    lengths, tokens = SIZES[size]
+    # Normally distributed, blocks in random order.
+    sample = paged("cpu", "", Sizes(lengths, tokens, HEADS, 1, SIZE, BLOCK))
+    query, key, weights = sample.args
+    positions = indexer(*sample.args, **sample.kwargs)
+    for b in EXAMINED.get(size, range(len(lengths))):
+        length = lengths[b]
+        blocks = sample.kwargs["block_table"][b, : -(-length // BLOCK)].long()
+        # A few blocks at a time: what is between keys and scores is many times their size.
+        parts = (key[some].view(-1, SIZE) for some in blocks.split(32))
+        q, w = query[b].float(), weights[b].float()
+        scores = torch.cat([score(q, w, each) for each in parts], -1)
+        for s in range(tokens):
+            seen = scores[s, : max(length - (tokens - 1 - s), 0)]
+            check_row(positions[b, s, 0].long(), seen, f"row {[b, s]}")

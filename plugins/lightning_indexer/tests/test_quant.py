@@ -1,8 +1,7 @@
-"""npu_quant_lightning_indexer: int8 exact at every instruction set, float8, scales, errors."""
+"""npu_quant_lightning_indexer: int8 exact at every instruction set, float8, scales."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,11 @@ from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
-from torch import Tensor
 
+op = torch.ops.custom_pypto.npu_quant_lightning_indexer
 CSRC = Path(__file__).parents[1] / "csrc"
 SUMS = cpp_constant(CSRC, "kHeadSums")
 TOKEN_BLOCK = cpp_constant(CSRC, "kTokenBlock")
-
-
-def op(*args: Any, **kwargs: Any) -> Tensor:
-    result: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(*args, **kwargs)
-    return result
 
 
 def extreme(sizes: Sizes, **options: Any) -> SampleInput:
@@ -77,8 +71,7 @@ def order_of(sample: SampleInput) -> list[int]:
     while len(sums) > 1:
         sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
     scores = sums[0] * scales.float().abs()
-    order: list[int] = scores.argsort(descending=True, stable=True).tolist()
-    return order
+    return scores.argsort(descending=True, stable=True).tolist()
 
 
 @pytest.mark.parametrize("heads", [1, 5, 16, 33, 64, 130])
@@ -97,31 +90,14 @@ def test_a_query_token_does_not_see_the_signs_of_others() -> None:
     expected = op(*sample.args, **sample.kwargs)
     sample.args[3][0, 1] *= -1
     result = op(*sample.args, **sample.kwargs)
-    assert result[0, 0].equal(expected[0, 0])
-    assert not result[0, 1].equal(expected[0, 1])
-    assert result[0, 2].equal(expected[0, 2])
-
-
-def test_a_key_does_not_see_the_signs_of_others() -> None:
-    # Every key twice: among keys without signs, and in a block with those of others.
-    sample = extreme(Sizes([TOKEN_BLOCK], 1, 64, block_size=TOKEN_BLOCK))
-    query, key, weights, query_scale, key_scale = sample.args[:5]
-    key, key_scale = (x[:1].repeat(1, 2, *[1] * (x.dim() - 2)) for x in (key, key_scale))
-    others = torch.arange(0, TOKEN_BLOCK, 3)
-    key_scale[0, TOKEN_BLOCK + others] *= -1
-    order = op(
-        *(query, key, weights, query_scale, key_scale, 0, 0), sparse_count=2 * TOKEN_BLOCK
-    ).flatten()
-    same = order[~torch.isin(order % TOKEN_BLOCK, others)].tolist()
-    # Equal scores are in the order of positions.
-    assert [first + TOKEN_BLOCK for first in same[::2]] == same[1::2]
+    same = [result[0, token].equal(expected[0, token]) for token in range(3)]
+    assert same == [True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_paged_batches(random_sizes: Callable[..., Sizes], seed: int) -> None:
-    sizes = random_sizes(seed)
+def test_random_paged_batches(random_sizes: Sizes, seed: int) -> None:
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
-        sample = extreme(sizes, sparse_mode=sparse_mode, sparse_count=sparse_count)
+        sample = extreme(random_sizes, sparse_mode=sparse_mode, sparse_count=sparse_count)
         assert_right(with_signs(sample, *SIGNED[seed % 4]))
 
 
@@ -199,22 +175,8 @@ def test_scales_decide_the_order(
     assert result.flatten().tolist() == order
 
 
-WINDOW = f"must be {2**63 - 1}, the default: token windows are not supported, got 5"
-REFUSED = {
-    "query_quant_mode": (1, "must be 0, got 1"),
-    "key_quant_mode": (2, "must be 0, got 2"),
-    "pre_tokens": (5, WINDOW),
-    "next_tokens": (5, WINDOW),
-    "query_dtype": (1, "must be None: it is for hifloat8, which is not supported, got 1"),
-    "key_dtype": (1, "must be None: it is for hifloat8, which is not supported, got 1"),
-    "actual_seq_lengths_key": (torch.tensor([-1]), "got -1 for sequence 0"),
-}
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_served_is_refused(name: str) -> None:
-    value, text = REFUSED[name]
+def test_a_negative_length_is_refused() -> None:
+    name, op = "actual_seq_lengths_key", "npu_quant_lightning_indexer"
     sample = quantised(paged("cpu", "", Sizes([20])))
-    op = "npu_quant_lightning_indexer"
-    given = bind_arguments(contract(op), sample.args, {**sample.kwargs, name: value})
-    assert_refused(op, given, name, text, is_of_values=name == "actual_seq_lengths_key")
+    given = bind_arguments(contract(op), sample.args, sample.kwargs) | {name: torch.tensor([-1])}
+    assert_refused(op, given, name, "got -1 for sequence 0", is_of_values=True)

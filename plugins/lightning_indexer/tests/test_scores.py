@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from cpp_constant import cpp_constant
@@ -13,35 +14,33 @@ from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
 from threads import use_threads
 
-Op = Callable[..., torch.Tensor]
+indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 CSRC = Path(__file__).parents[1] / "csrc"
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 
-def assert_right(indexer: Op, sample: SampleInput) -> None:
+def assert_right(sample: SampleInput) -> None:
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
     comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("seed", range(12))
-def test_random_paged_batches(
-    indexer: Op, random_sizes: Callable[..., Sizes], dtype: torch.dtype, seed: int
-) -> None:
-    sizes = random_sizes(seed, dtype)
+def test_random_paged_batches(random_sizes: Sizes, dtype: torch.dtype) -> None:
+    sizes = replace(random_sizes, dtype=dtype)
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         options = {"sparse_mode": sparse_mode, "sparse_count": sparse_count}
-        assert_right(indexer, paged("cpu", "", sizes, **options))
+        assert_right(paged("cpu", "", sizes, **options))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_more_keys_than_are_selected(indexer: Op, dtype: torch.dtype) -> None:
+def test_more_keys_than_are_selected(dtype: torch.dtype) -> None:
     sizes = Sizes([5000, 9001], 2, 16, depth=32, block_size=128, dtype=dtype)
-    assert_right(indexer, paged("cpu", "", sizes, sparse_count=700))
+    assert_right(paged("cpu", "", sizes, sparse_count=700))
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(indexer: Op, dtype: torch.dtype) -> None:
+def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(dtype: torch.dtype) -> None:
     lengths = [3001, 40, 1, 0, 2200, 97, 96]
     sizes = Sizes(lengths, 17, 16, depth=64, block_size=128, dtype=dtype)
     whole = paged("cpu", "", sizes, sparse_count=2048)
@@ -61,7 +60,7 @@ ROWS_PER_BLOCK = cpp_constant(CSRC, "kRowsPerBlock")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_more_rows_than_have_their_ranks_in_memory_at_a_time(indexer: Op, threads: int) -> None:
+def test_more_rows_than_have_their_ranks_in_memory_at_a_time(threads: int) -> None:
     """Several waves of row blocks, the last one smaller, of sequences that end within a wave."""
     tokens, sequences = 6 * ROWS_PER_BLOCK + 3, 4
     keys = 5 * RANKS_ROOM // (2 * tokens * sequences)
@@ -81,7 +80,7 @@ def test_more_rows_than_have_their_ranks_in_memory_at_a_time(indexer: Op, thread
             assert actual[b, s, 0].equal(seen.topk(3).indices.int()), (b, s)
 
 
-def test_a_key_scores_the_same_wherever_it_lies(indexer: Op) -> None:
+def test_a_key_scores_the_same_wherever_it_lies() -> None:
     sizes = Sizes([500], 1, 64, depth=64, block_size=128)
     sample = paged("cpu", "", sizes, sparse_count=500)
     query, key, weights = sample.args
@@ -89,7 +88,7 @@ def test_a_key_scores_the_same_wherever_it_lies(indexer: Op) -> None:
     assert indexer(query, same, weights, **sample.kwargs).flatten().tolist() == list(range(500))
 
 
-def test_infinite_keys_do_not_disturb_lanes_without_a_head(indexer: Op) -> None:
+def test_infinite_keys_do_not_disturb_lanes_without_a_head() -> None:
     key = torch.tensor([1.0, torch.inf, 2.0]).reshape(1, 3, 1, 1)
     result = indexer(torch.ones(1, 1, 3, 1), key, torch.ones(1, 1, 3), layout_key="BSND")
     assert result.flatten()[:4].tolist() == [1, 2, 0, -1]

@@ -1,4 +1,4 @@
-"""The conformance suite on npu_lightning_indexer_prolog_pto."""
+"""The conformance suite on the prolog of the indexer, and kernels at each instruction set."""
 
 from __future__ import annotations
 
@@ -7,3 +7,8 @@ import custom_pypto_testing
 
 class TestLightningIndexerProlog(custom_pypto_testing.Conformance):
     plugin = "lightning_indexer_prolog"
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "lightning_indexer_prolog"
+    files = ("test_prolog.py",)

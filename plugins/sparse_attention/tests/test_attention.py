@@ -15,7 +15,7 @@ from custom_pypto_sparse_attention import comparison, reference, samples
 from threads import assert_threads_do_not_matter, use_threads
 from torch import Tensor
 
-Op = Callable[..., tuple[Tensor, Tensor]]
+attention = torch.ops.custom_pypto.npu_sparse_flash_attention
 SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 CSRC = Path(__file__).parents[1] / "csrc"
@@ -35,7 +35,7 @@ def call(sizes: samples.Sizes = SIZES, count: int = 32, **changes: Any) -> dict[
     return samples.attention_arguments(sizes, count=count) | changes
 
 
-def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
+def check(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     """The op's outputs, log-sum-exp included, compared with the reference's."""
     arguments = {**arguments, "return_softmax_lse": True}
     out, lse = attention(**arguments)
@@ -45,16 +45,16 @@ def check(attention: Op, arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     return out, lse
 
 
-def test_a_row_without_positions_is_zero(attention: Op) -> None:
+def test_a_row_without_positions_is_zero() -> None:
     arguments = call()
     arguments["sparse_indices"][1, 0] = -1
-    out, lse = check(attention, arguments)
+    out, lse = check(arguments)
     assert int(out[1, 0].count_nonzero()) == 0
     assert bool((lse[1, 0] == -torch.inf).all())
     assert bool(lse[0].isfinite().all())
 
 
-def test_no_tokens_of_many_heads(attention: Op) -> None:
+def test_no_tokens_of_many_heads() -> None:
     arguments = call(replace(SIZES, latent=1, rope=1))
     for name in ("query", "query_rope"):
         arguments[name] = arguments[name][:, :0, :1].expand(-1, -1, 1 << 62, -1)
@@ -75,20 +75,20 @@ ANY_SIZES = [
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("sizes", "count"), ANY_SIZES)
 def test_any_number_of_keys_heads_and_columns(
-    attention: Op, sizes: samples.Sizes, count: int, dtype: torch.dtype
+    sizes: samples.Sizes, count: int, dtype: torch.dtype
 ) -> None:
-    check(attention, call(replace(sizes, dtype=dtype), count=count))
+    check(call(replace(sizes, dtype=dtype), count=count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_more_keys_than_as_many_ranges_as_a_row_may_have(attention: Op, threads: int) -> None:
+def test_more_keys_than_as_many_ranges_as_a_row_may_have(threads: int) -> None:
     count = MOST_RANGES * RANGE_KEYS + 1000
     sizes = replace(SIZES, lengths=(count,), block_size=count, tokens=1, heads=2, latent=16, rope=8)
     arguments = call(sizes, count=count)
     # Weights that differ: no key may be missed, wherever it stands.
     arguments["kr_cache"].mul_(10)
     with use_threads(threads):
-        check(attention, arguments)
+        check(arguments)
 
 
 def fill(tensor: Tensor, seed: int = 0) -> None:
@@ -103,23 +103,23 @@ def one_token(lengths: int, count: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
 @pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
-def test_outputs_near_zero_are_as_exact_as_others(attention: Op, size: float, count: int) -> None:
+def test_outputs_near_zero_are_as_exact_as_others(size: float, count: int) -> None:
     sizes = replace(SIZES, lengths=(2500, 2300), latent=256, rope=64)
     arguments = call(sizes, count=count)
     arguments["kv_cache"] *= size
-    check(attention, arguments)
+    check(arguments)
 
 
 @pytest.mark.parametrize(
     ("size", "count"), [*((size, 512) for size in (0.3, 0.5, 0.7, 0.9, 1.2)), (8.0, LARGEST_BLOCKS)]
 )
-def test_outputs_of_any_size_are_close(attention: Op, size: float, count: int) -> None:
+def test_outputs_of_any_size_are_close(size: float, count: int) -> None:
     """About where kernels begin to multiply what rounding leaves off the weights, and far above."""
     arguments = one_token(count, count)
     fill(arguments["kv_cache"])
     arguments["kv_cache"].mul_(size)
     # Weights that differ little: outputs are as small as can be for their values.
-    check(attention, {**arguments, "scale": 0.01 / size})
+    check({**arguments, "scale": 0.01 / size})
 
 
 UNEVEN: dict[str, Callable[[Tensor], object]] = {
@@ -134,9 +134,7 @@ UNEVEN: dict[str, Callable[[Tensor], object]] = {
 
 @pytest.mark.parametrize("count", [4, 8, 16, SAMPLE_VECTORS // 2, 700])
 @pytest.mark.parametrize("uneven", UNEVEN)
-def test_values_of_uneven_size_are_as_exact_as_others(
-    attention: Op, uneven: str, count: int
-) -> None:
+def test_values_of_uneven_size_are_as_exact_as_others(uneven: str, count: int) -> None:
     arguments = one_token(700, count)
     block = int(arguments["block_table"][0, 0])
     latents = arguments["kv_cache"][block, :, 0]
@@ -144,10 +142,10 @@ def test_values_of_uneven_size_are_as_exact_as_others(
     UNEVEN[uneven](latents)
     arguments["sparse_indices"][:] = torch.arange(count)
     # Weights that differ, so that none of them is rounded to what others are.
-    check(attention, {**arguments, "scale": 0.05})
+    check({**arguments, "scale": 0.05})
 
 
-def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) -> None:
+def test_heads_with_small_outputs_beside_heads_with_large_ones() -> None:
     """Vectors of heads, not panels, decide whether the weights' rounding errors are multiplied."""
     arguments = one_token(2048, 2048)
     fill(arguments["query"], seed=1)
@@ -157,7 +155,7 @@ def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) ->
     # Every other 16 heads attend to all keys alike: the last of one half, the first of the other.
     arguments["query"][:, :, (heads // 16 + heads // 64) % 2 == 1] *= 0.02
     arguments["scale"] = 0.12
-    whole, _ = check(attention, arguments)
+    whole, _ = check(arguments)
     expected, _ = reference.sparse_flash_attention(**arguments)
     for some in range(0, 128, 16):
         alike = slice(some, some + 16)
@@ -169,8 +167,8 @@ def test_heads_with_small_outputs_beside_heads_with_large_ones(attention: Op) ->
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("scale", [40.0, 1e8, -1e12, 1e30])
-def test_large_scores_choose_the_highest(attention: Op, scale: float, dtype: torch.dtype) -> None:
-    out, lse = check(attention, call(replace(SIZES, dtype=dtype), scale=scale))
+def test_large_scores_choose_the_highest(scale: float, dtype: torch.dtype) -> None:
+    out, lse = check(call(replace(SIZES, dtype=dtype), scale=scale))
     assert bool(out.isfinite().all())
     assert lse.max() > 1000
 
@@ -179,19 +177,17 @@ def test_large_scores_choose_the_highest(attention: Op, scale: float, dtype: tor
 @pytest.mark.parametrize(
     "excluded", [range(250), range(400), range(150, 1100), range(1100)], ids=str
 )
-def test_a_score_of_minus_infinity_excludes_a_key(
-    attention: Op, excluded: range, dtype: torch.dtype
-) -> None:
+def test_a_score_of_minus_infinity_excludes_a_key(excluded: range, dtype: torch.dtype) -> None:
     """Whole blocks and whole ranges of such keys too, wherever they stand."""
     sizes = replace(SIZES, lengths=(1100, 1100), block_size=1100, tokens=1, dtype=dtype)
     arguments = call(sizes, count=1100)
     arguments["query_rope"].fill_(-1)
     arguments["sparse_indices"][:] = torch.arange(1100)
     arguments["kr_cache"][:, excluded] = torch.inf
-    check(attention, arguments)
+    check(arguments)
 
 
-def test_nan_in_a_selected_key_shows(attention: Op) -> None:
+def test_nan_in_a_selected_key_shows() -> None:
     arguments = call()
     position = int(arguments["sparse_indices"][0, 0].max())
     block = arguments["block_table"][0, position // SIZES.block_size]
@@ -205,7 +201,7 @@ def test_nan_in_a_selected_key_shows(attention: Op) -> None:
 @pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
 @pytest.mark.parametrize("tokens", [1, 7])
 def test_any_number_of_threads_gives_the_same_bits(
-    attention: Op, tokens: int, count: int, dtype: torch.dtype
+    tokens: int, count: int, dtype: torch.dtype
 ) -> None:
     """One row, cut into ranges of keys and groups of heads; several rows, some of them whole."""
     sizes = replace(
@@ -216,7 +212,7 @@ def test_any_number_of_threads_gives_the_same_bits(
     assert_threads_do_not_matter(lambda: attention(**arguments), 2, 3, 8)
 
 
-def test_an_error_in_one_row_ends_the_work_of_every_thread(attention: Op) -> None:
+def test_an_error_in_one_row_ends_the_work_of_every_thread() -> None:
     arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
     wrong = arguments["sparse_indices"].clone()
     wrong[0, 3] = 5000
@@ -229,7 +225,7 @@ def test_an_error_in_one_row_ends_the_work_of_every_thread(attention: Op) -> Non
             assert torch.equal(attention(**arguments)[0], expected)
 
 
-def test_several_threads_may_call_at_once(attention: Op) -> None:
+def test_several_threads_may_call_at_once() -> None:
     """Each with threads of its own."""
     sizes = replace(SIZES, lengths=(1600,), tokens=7)
     every = [call(sizes, count=count) for count in (40, 700, 1500)]
@@ -245,9 +241,7 @@ def test_several_threads_may_call_at_once(attention: Op) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_prefill_gives_the_bits_of_decoding_token_by_token(
-    attention: Op, dtype: torch.dtype
-) -> None:
+def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype: torch.dtype) -> None:
     sizes = replace(SIZES, lengths=(700, 900), tokens=6, dtype=dtype)
     arguments = call(sizes, count=600)
     prefill, _ = attention(**arguments)
@@ -262,7 +256,7 @@ def test_prefill_gives_the_bits_of_decoding_token_by_token(
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float) -> None:
+def test_a_range_of_keys_far_above_the_others_decides(size: float) -> None:
     """Ranges' states are merged whatever their maxima are."""
     sizes = replace(SIZES, lengths=(1700,), block_size=1700, tokens=1)
     arguments = call(sizes, count=1700)
@@ -271,4 +265,4 @@ def test_a_range_of_keys_far_above_the_others_decides(attention: Op, size: float
     for excited in (range(600), range(600, 1200), range(1200, 1700)):
         cache = arguments["kr_cache"].clone()
         cache[:, excited] += size
-        check(attention, {**arguments, "kr_cache": cache})
+        check({**arguments, "kr_cache": cache})

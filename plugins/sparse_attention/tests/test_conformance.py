@@ -1,9 +1,14 @@
-"""The conformance suite on the ops of sparse_attention."""
+"""The conformance suite on the ops of sparse_attention, and kernels at each instruction set."""
 
 from __future__ import annotations
 
-from custom_pypto_testing import Conformance
+import custom_pypto_testing
 
 
-class TestSparseAttention(Conformance):
+class TestSparseAttention(custom_pypto_testing.Conformance):
     plugin = "sparse_attention"
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "sparse_attention"
+    files = ("test_attention.py", "test_fused.py", "test_prologs.py")

@@ -1,31 +1,27 @@
-"""Refusals that depend on values, or on sizes that no drawn call has.
+"""Refusals that depend on values, or on memory that there is not.
 
 The conformance suite draws calls that break any other rule.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from custom_pypto_sparse_attention import samples, to_nz
+from custom_pypto_sparse_attention import samples
 from refusals import assert_refused
 
 FUSED = "npu_sparse_attention_pto"
 ATTENTION = "npu_sparse_flash_attention"
-OPS: dict[str, Callable[[samples.Sizes], samples.Arguments]] = {
-    FUSED: samples.fused_arguments,
-    ATTENTION: samples.attention_arguments,
-}
-SIZES = {ATTENTION: replace(samples.SMALL, tokens=2)}
 CACHES = ("kv_cache", "kr_cache", "index_k_cache")
 
 
 def arguments_of(op: str) -> samples.Arguments:
-    return OPS[op](SIZES.get(op, samples.SMALL))
+    if op == FUSED:
+        return samples.fused_arguments(samples.SMALL)
+    return samples.attention_arguments(replace(samples.SMALL, tokens=2))
 
 
 ERRORS = [
@@ -49,28 +45,6 @@ def test_a_value_is_refused(op: str, name: str, index: Any, value: int, text: st
     given = arguments.get(name, torch.tensor([2, 2])).clone()
     given[index] = value
     assert_refused(op, {**arguments, name: given}, name, text, is_of_values=True)
-
-
-def fp32_in_fractal_order() -> samples.Arguments:
-    arguments = samples.fused_arguments(replace(samples.FRACTAL_SIZES, dtype=torch.float32))
-    return arguments | {"w_dq": to_nz(arguments["w_dq"].half()).float()}
-
-
-def fused_of(**changed: int) -> samples.Arguments:
-    return samples.fused_arguments(replace(samples.SMALL, **changed))
-
-
-SIZE_ERRORS = [
-    (fp32_in_fractal_order(), "w_dq", "is 3-D, which means fractal NZ order and is for 16-bit"),
-    (fused_of(rope=7), "sin", "must have an even, positive size in its last dimension"),
-    (fused_of(rope=18), "sin", "must not be wider than the head size 16"),
-    (fused_of(index_heads=0), "w_idx_proj", "must have at least one column (a head of the indexer"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "name", "text"), SIZE_ERRORS)
-def test_sizes_that_agree_but_cannot_be(arguments: samples.Arguments, name: str, text: str) -> None:
-    assert_refused(FUSED, arguments, name, text)
 
 
 def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import custom_pypto.core  # noqa: F401
 import custom_pypto_blocks
@@ -16,7 +14,6 @@ from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import comparison, reference, samples
 from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
 
-Op = Callable[..., Any]
 mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
 indexer_prolog = torch.ops.custom_pypto.npu_indexer_prolog
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
@@ -41,17 +38,14 @@ MLA_SIZES = [
 INDEXER_SIZES = [of_tokens(samples.WIDE, tokens) for tokens in (1, 5, 17, 200)]
 
 
-def check_mla(sizes: samples.Sizes, scale: float = 1.0) -> None:
-    """Compare what npu_mla_prolog returns and caches with the reference; `scale` is of x."""
-    check(mla_prolog, reference.mla_prolog, samples.mla_arguments(sizes), scale)
-
-
-def check_indexer(sizes: samples.Sizes, scale: float = 1.0) -> None:
-    """The same for npu_indexer_prolog."""
-    check(indexer_prolog, reference.indexer_prolog, samples.indexer_arguments(sizes), scale)
-
-
-def check(op: Op, function: Op, actual: samples.Arguments, scale: float) -> None:
+def check(is_mla: bool, sizes: samples.Sizes, scale: float = 1.0) -> None:
+    """Compare what a prolog returns and caches with the reference; `scale` is of x."""
+    op, function, arguments = (
+        (mla_prolog, reference.mla_prolog, samples.mla_arguments)
+        if is_mla
+        else (indexer_prolog, reference.indexer_prolog, samples.indexer_arguments)
+    )
+    actual = arguments(sizes)
     actual["x"].mul_(scale)
     expected = {name: each.clone() for name, each in actual.items()}
     comparison.compare(op(**actual), function(**expected), SampleInput(()))
@@ -61,16 +55,13 @@ def check(op: Op, function: Op, actual: samples.Arguments, scale: float) -> None
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("check_op", "sizes"),
-    [
-        *((check_mla, each) for each in MLA_SIZES),
-        *((check_indexer, each) for each in INDEXER_SIZES),
-    ],
+    ("is_mla", "sizes"),
+    [*((True, each) for each in MLA_SIZES), *((False, each) for each in INDEXER_SIZES)],
 )
 def test_few_and_many_tokens_and_rows_of_weights(
-    check_op: Callable[[samples.Sizes], None], sizes: samples.Sizes, dtype: torch.dtype
+    is_mla: bool, sizes: samples.Sizes, dtype: torch.dtype
 ) -> None:
-    check_op(replace(sizes, dtype=dtype))
+    check(is_mla, replace(sizes, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -104,5 +95,5 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
 def test_epsilons_of_the_norms() -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
-    check_mla(sizes, RMS_EPSILON**0.5)
-    check_indexer(sizes, LAYER_NORM_EPSILON**0.5)
+    check(True, sizes, RMS_EPSILON**0.5)
+    check(False, sizes, LAYER_NORM_EPSILON**0.5)

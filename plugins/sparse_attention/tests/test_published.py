@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from itertools import accumulate
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from custom_pypto_sparse_attention import samples
 from readme import run_page
 from torch import Tensor
 
-Op = Callable[..., Tensor]
+fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 Arguments = dict[str, Tensor]
 
 V32, TOP_K = samples.DEEPSEEK_V32, 2048
@@ -71,17 +71,10 @@ def weights() -> Arguments:
 
 
 def inputs(lengths: list[int], tokens: int) -> Arguments:
-    """Every argument but the weights; the op writes to the caches.
-
-    Caches are filled, with blocks in random order; the new tokens' slots lie anywhere in them.
-    """
+    """Every argument but the weights: blocks in random order, the new tokens' slots anywhere."""
     generator = torch.Generator().manual_seed(1)
-    needed = [-(-length // BLOCK) for length in lengths]
-    blocks, batch = sum(needed), len(lengths)
-    order = torch.randperm(blocks, generator=generator, dtype=torch.int32)
-    table = torch.full((batch, max(needed)), -1, dtype=torch.int32)
-    for row, end, count in zip(table, accumulate(needed), needed, strict=True):
-        row[:count] = order[end - count : end]
+    batch = len(lengths)
+    table, blocks = samples.Data(replace(V32, lengths=tuple(lengths)), seed=1).block_table()
     slots = torch.randperm(blocks * BLOCK, generator=generator, dtype=torch.int32)
     return {
         "x": uniform(generator, 1, batch, tokens, HIDDEN),
@@ -106,8 +99,7 @@ def define(function: Callable[..., Any], given: Arguments) -> tuple[Tensor, ...]
     names = [name for name in inspect.signature(function).parameters if name != "r"]
     of_tokens = {name: given[name].flatten(0, 1) for name in ("x", "sin", "cos")}
     tensors = {name: each.float() for name, each in (given | of_tokens).items() if name in names}
-    results: tuple[Tensor, ...] = function(**tensors, r=rounded)
-    return results
+    return function(**tensors, r=rounded)
 
 
 def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
@@ -118,8 +110,7 @@ def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
 
 def call_piece(name: str, given: Arguments) -> tuple[Tensor, ...]:
     op = getattr(torch.ops.custom_pypto, name).default
-    results: tuple[Tensor, ...] = op(*(given[each.name] for each in op._schema.arguments))
-    return results
+    return op(*(given[each.name] for each in op._schema.arguments))
 
 
 def check_close(actual: Tensor, expected: Tensor, what: str, part: float = PART) -> None:
@@ -130,7 +121,7 @@ def check_close(actual: Tensor, expected: Tensor, what: str, part: float = PART)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_published_size(fused: Op, page: dict[str, Any], weights: Arguments, size: str) -> None:
+def test_published_size(page: dict[str, Any], weights: Arguments, size: str) -> None:
     given = weights | inputs(*SIZES[size])
     query, query_rope, q_norm, latents, ropes = define(page["mla_prolog"], given)
     index_query, index_weights, index_keys = define(

@@ -137,13 +137,9 @@ def read_argument(text: str, strings: Set[str]) -> str | None:
     text = text.strip()
     if text in ("true", "false"):
         return text.capitalize()
-    number, string, characters = (
-        pattern.fullmatch(text) for pattern in (_INTEGER, _STRING, _CHARACTERS)
-    )
-    if number is not None:
+    if (number := _INTEGER.fullmatch(text)) is not None:
         return str(int(number["digits"]))
-    if string is not None:
+    if (string := _STRING.fullmatch(text)) is not None:
         return ast.unparse(ast.Constant(string["text"]))
-    if characters is not None and characters["name"] in strings:
-        return characters["name"]
-    return None
+    characters = _CHARACTERS.fullmatch(text)
+    return characters["name"] if characters and characters["name"] in strings else None

@@ -26,11 +26,6 @@ _PASSED_AS = {
 """The C type that a launch passes a value of a schema's type as."""
 
 
-def kernel_name(operator: str) -> str:
-    """Return the name of an operator's kernel."""
-    return f"aclnn{operator}"
-
-
 def argument_types(definition: Definition) -> dict[str, str | None]:
     """Return the arguments of a kernel with their types in a schema.
 

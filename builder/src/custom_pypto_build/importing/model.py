@@ -146,12 +146,6 @@ class Definition(Undecided):
     same_shapes: Mapping[int, int] | None = None
     """Outputs, by number, that have the shape of an input; None if that is not known."""
 
-    @property
-    def references(self) -> list[Tensor]:
-        """The inputs that are outputs too: the operator writes them."""
-        names = {each.name for each in self.outputs}
-        return [each for each in self.inputs if each.name in names]
-
     @cached_property
     def results(self) -> list[Tensor]:
         """The outputs that are no inputs."""

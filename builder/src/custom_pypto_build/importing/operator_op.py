@@ -8,7 +8,7 @@ from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
 from . import cpp_values, dtypes, kernel_call
-from .model import SCHEMA_TYPES, UNKNOWN, Definition, ImportedOp, Kind, Place, Subject, Tensor
+from .model import SCHEMA_TYPES, UNKNOWN, Definition, ImportedOp, Kind, Place, Subject
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -93,7 +93,9 @@ def _declared_type(op: ImportedOp, place: Place, parameter: Parameter, type_: st
 
 
 def _schema(op: ImportedOp, definition: Definition) -> str:
-    references = definition.references
+    outputs = {each.name for each in definition.outputs}
+    # The operator writes these.
+    references = [each for each in definition.inputs if each.name in outputs]
     arguments = []
     for index, each in enumerate(definition.inputs):
         type_ = "Tensor"
@@ -138,31 +140,23 @@ def _shapes(op: ImportedOp, definition: Definition) -> None:
     """Give each output the shape of the input that the shape function copies."""
     numbers = {each.name: number for number, each in enumerate(definition.outputs)}
     for result in definition.results:
-        source = _copied(definition, numbers[result.name])
-        if source is None:
+        number = (definition.same_shapes or {}).get(numbers[result.name], len(definition.inputs))
+        before = definition.inputs[: number + 1]
+        # A shape function counts the inputs that are given.
+        if number == len(before) - 1 and all(each.kind is Kind.REQUIRED for each in before):
+            op.outputs[result.name]["shape"] = op.give_shape(before[-1].name)
+        else:
             text = (
                 f"the shape of output {result.name}: no shape function was given, or it does more"
                 " than copy the shape of an input that every call has"
             )
             op.decide(result.place, Subject.SHAPE, text)
-        else:
-            op.outputs[result.name]["shape"] = op.give_shape(source.name)
-
-
-def _copied(definition: Definition, output: int) -> Tensor | None:
-    number = (definition.same_shapes or {}).get(output)
-    if number is None or number >= len(definition.inputs):
-        return None
-    # A shape function counts the inputs that are given.
-    before = definition.inputs[: number + 1]
-    is_sure = all(each.kind is Kind.REQUIRED for each in before)
-    return before[-1] if is_sure else None
 
 
 def _launch(
     op: ImportedOp, definition: Definition, declared: tuple[Declaration, Place] | None
 ) -> None:
-    kernel = kernel_call.kernel_name(definition.name)
+    kernel = f"aclnn{definition.name}"
     order = list(kernel_call.argument_types(definition))
     if declared is None:
         op.decide(

@@ -69,7 +69,7 @@ def read(sources: Sources) -> Imported:
         _check_against_header(op, declared)
     used = {op.launch.partition("(")[0] for op in ops}
     for definition in _definitions(definitions.values()):
-        kernel = kernel_call.kernel_name(definition.name)
+        kernel = f"aclnn{definition.name}"
         used.add(kernel)
         ops.append(operator_op.from_definition(definition, declared.get(kernel)))
     for kernel, (declaration, place) in declared.items():

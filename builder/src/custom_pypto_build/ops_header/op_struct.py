@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from typing import Any
 
 from custom_pypto_contract import checks
 from custom_pypto_contract.call import Call, Value
@@ -160,7 +159,9 @@ class OpStruct:
             made = ""
             for value, each in reversed(list(tree.trees.items())):
                 one = self._output(output, each)
-                condition = self._condition(tree, value)
+                condition = f"a.{identifier(tree.tensor or '')}.dim() == {value}"
+                if tree.tensor is None:
+                    condition = self._expressions.text(tree.is_selected(value))
                 made = f"({condition} ? {one} : {made})" if made else one
             return made
         of = output.dtype.same_as or self._op.tensor_with_device or ""
@@ -179,11 +180,6 @@ class OpStruct:
             " [&]([[maybe_unused]] int64_t i, custom_pypto::ArgumentName output)"
             f" {{ return {made}; }})"
         )
-
-    def _condition(self, choice: Choice, value: Any) -> str:
-        if choice.tensor is not None:
-            return f"a.{identifier(choice.tensor)}.dim() == {value}"
-        return self._expressions.text(choice.is_selected(value))
 
     def _sizes(self, shape: Shape) -> str:
         rest = [self._expressions.text(dim.expression) for dim in shape if not dim.is_variadic]

@@ -53,7 +53,9 @@ void on_cpu(const Op::Arguments& a, const Op::Sizes&, const Op::Outputs& out) {{
 
 }}  // namespace
 
-{registration}
+CUSTOM_PYPTO_PLUGIN(plugin) {{
+  plugin.def<Op>().impl<&on_cpu>("CPU"){npu};
+}}
 """
 
 
@@ -69,15 +71,8 @@ def cpp_text(made: NewPlugin) -> str:
         types=", ".join(_TYPES[each] for each in DTYPES),
         results="\n".join(f"  T* {to} = out.{of}.mutable_data_ptr<T>();" for to, of in outputs),
         stores="\n".join(f"      {to}[i] = static_cast<T>(product);" for to in pointers),
-        registration=_registration(made),
+        npu='.impl<&Op::launch>("PrivateUse1")' if made.has_npu else "",
     )
-
-
-def _registration(made: NewPlugin) -> str:
-    npu = '.impl<&Op::launch>("PrivateUse1")' if made.has_npu else ""
-    body = f'plugin.def<Op>().impl<&on_cpu>("CPU"){npu};'
-    line = f"CUSTOM_PYPTO_PLUGIN(plugin) {{ {body} }}"
-    return line if len(line) <= 100 else f"CUSTOM_PYPTO_PLUGIN(plugin) {{\n  {body}\n}}"
 
 
 _PYTHON = '''\

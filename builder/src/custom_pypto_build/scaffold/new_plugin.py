@@ -10,7 +10,7 @@ from functools import cached_property
 
 from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 from custom_pypto_contract.errors import ContractError, any_of
-from custom_pypto_contract.schema import Argument, Schema, parse_schema
+from custom_pypto_contract.schema import Schema, parse_schema
 
 from custom_pypto_build.ops_header.cpp_names import struct_name
 
@@ -73,11 +73,6 @@ class NewPlugin:
     def first(self) -> str:
         """The tensor that is squared, the first that is always given; or ''."""
         return next((each.name for each in self.schema.arguments if each.type == "Tensor"), "")
-
-    @property
-    def unused(self) -> tuple[Argument, ...]:
-        """The arguments that the kernel gets, and does not read yet."""
-        return tuple(each for each in self.schema.arguments if each.name != self.first)
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

@@ -105,9 +105,9 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
 def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
     """Return what the schema does not say: a subject, and what was written for now."""
     yield "what it computes", f"{_summary(made)} (definition in ops.toml, {made.source})"
-    if made.unused:
-        names = ", ".join(f"{each.name} ({each.type})" for each in made.unused)
-        yield "not read yet", names
+    unused = [each for each in made.schema.arguments if each.name != made.first]
+    if unused:
+        yield "not read yet", ", ".join(f"{each.name} ({each.type})" for each in unused)
     tensors = [each for each in made.schema.arguments if each.is_tensor]
     if len(tensors) + len(made.outputs) > 1:
         yield "shapes and dtypes", f"those of {made.first} for every tensor (ops.toml)"

@@ -71,7 +71,10 @@ def make_report(wheel: UnpackedWheel) -> Report:
     report["plugin"] = [probe, inspected]
     if plugin.manifest is not None:
         report["plugin"] += _ops(plugin.manifest)
-        report["library"] = [*(_library(wheel, library) if library else _no_library(wheel))]
+        problem = "the wheel is for one platform, and no library in it can be read"
+        problem = "" if wheel.platforms == ["any"] else problem
+        none = [_judge("machine", "any", problem, _BUILD_AGAIN)]
+        report["library"] = none if library is None else [*_library(wheel, library)]
     return report
 
 
@@ -152,12 +155,6 @@ def _ops(described: Manifest) -> Iterator[Check]:
             problem = f"its contract cannot be read: {type(error).__name__}: {error}"
             advice = _BUILD_AGAIN
         yield _judge(op.name, shown, problem, advice)
-
-
-def _no_library(wheel: UnpackedWheel) -> Iterator[Check]:
-    problem = "the wheel is for one platform, and no library in it can be read"
-    is_any = wheel.platforms == ["any"]
-    yield _judge("machine", "any", "" if is_any else problem, _BUILD_AGAIN)
 
 
 def _library(wheel: UnpackedWheel, library: ElfLibrary) -> Iterator[Check]:

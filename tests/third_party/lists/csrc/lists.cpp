@@ -1,33 +1,9 @@
 #include <custom_pypto/dtype.h>
 #include <torch/csrc/stable/ops.h>
 
-#include <algorithm>
-
 #include "ops.h"
 
 using custom_pypto::Tensor;
-
-static void scale_each(const ops::scale_each::Arguments& a, const ops::scale_each::Sizes& s,
-                       const ops::scale_each::Outputs& out) {
-  custom_pypto::visit_dtype<float, double>(
-      "scale_each", "xs", out.sums.scalar_type(), [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        for (int64_t i = 0; i < s.E; ++i) {
-          const Tensor x = torch::stable::contiguous(a.xs[i]);
-          const Tensor offset =
-              a.offsets.has_value() ? torch::stable::contiguous((*a.offsets)[i]) : x;
-          T* y = out.ys[i].template mutable_data_ptr<T>();
-          T sum = 0;
-          for (int64_t n = 0; n < x.numel(); ++n) {
-            const T added = a.offsets.has_value() ? offset.template const_data_ptr<T>()[n] : T(0);
-            const T scaled = x.template const_data_ptr<T>()[n] * static_cast<T>(a.scale) + added;
-            y[n] = std::min(scaled, static_cast<T>(a.limit));
-            sum += y[n];
-          }
-          out.sums.template mutable_data_ptr<T>()[i] = sum;
-        }
-      });
-}
 
 static void add_products(const ops::add_products_::Arguments& a, const ops::add_products_::Sizes& s,
                          const ops::add_products_::Outputs&) {
@@ -52,7 +28,4 @@ static void add_products(const ops::add_products_::Arguments& a, const ops::add_
       });
 }
 
-CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<ops::scale_each>().impl<&scale_each>("CPU");
-  plugin.def<ops::add_products_>().impl<&add_products>("CPU");
-}
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<ops::add_products_>().impl<&add_products>("CPU"); }

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from custom_pypto_plugin import Autograd, hookimpl
+from torch import Tensor
 
 from .ops import *
-from .ops import norm_rope_backward
 
 
 @hookimpl
@@ -19,13 +19,21 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 
 
 def _keep(
-    ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: torch.Tensor
+    ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Tensor
 ) -> None:
     tables = keyword_only_inputs
     ctx.save_for_backward(*inputs, tables["cos"], tables["sin"])
     ctx.eps = tables["eps"]
 
 
-def _backward(ctx: Any, grad: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    x, weight, cos, sin = ctx.saved_tensors
-    return norm_rope_backward(grad, x, weight, cos=cos, sin=sin, eps=ctx.eps)
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+    x, weight, cos, sin = (each.double() for each in ctx.saved_tensors)
+    cos, sin = cos.unsqueeze(-2), sin.unsqueeze(-2)
+
+    def rotated(x: Tensor, weight: Tensor) -> Tensor:
+        y = x * torch.rsqrt(x.square().mean(-1, True) + ctx.eps) * weight
+        first, second = y.chunk(2, -1)
+        return torch.cat((first * cos - second * sin, second * cos + first * sin), -1)
+
+    _, pull = torch.func.vjp(rotated, x, weight)
+    return tuple(each.to(grad.dtype) for each in pull(grad.double()))
