@@ -183,29 +183,6 @@ give(refusal(ops.test_maybe_number, x, None))
     assert "argument 1 is None, for which aclnn has no number" in launch(code)
 
 
-def test_each_thread_has_executors_of_its_own(launch: Callable[..., Any], queue: int) -> None:
-    code = """
-import threading
-wrong = []
-def work(number):
-    for i in range(50):
-        x = torch.full((300,), float(number * 100 + i)).npu()
-        if not torch.equal(everything(x).cpu(), x.cpu() + NUMBER):
-            wrong.append((number, i))
-def together():
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
-    [thread.start() for thread in threads]
-    [thread.join() for thread in threads]
-counted = phase_1_runs(together)[1]
-give([wrong, counted, live()])
-"""
-    wrong, counted, live = launch(code, TASK_QUEUE_ENABLE=queue)
-    assert wrong == []
-    # Where phase 1 is for the queue, its one thread runs it for all.
-    assert counted == (1 if queue == 2 else 4)
-    assert not any(live.values())
-
-
 def test_a_launch_that_failed_is_not_cached(launch: Callable[..., Any]) -> None:
     code = """
 x = torch.ones(4).npu()
