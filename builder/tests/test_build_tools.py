@@ -16,18 +16,13 @@ def test_names_the_compiler_and_ninja():
     assert found()["ninja"].level == "ok"
 
 
-def test_no_compiler_is_worth_a_note(monkeypatch, tmp_path):
-    monkeypatch.setenv("PATH", str(tmp_path))
+def test_what_is_missing_is_worth_a_note(monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
-    monkeypatch.delenv("CC", raising=False)
-    compiler = found()["C++ compiler"]
-    assert compiler.level == "note"
-    assert compiler.advice == "only building a plugin from source needs it"
-
-
-def test_no_torch_headers_are_worth_a_note(monkeypatch, tmp_path):
-    monkeypatch.setenv("CUSTOM_PYPTO_TORCH_DIR", str(tmp_path))
-    assert found()["torch headers"].level == "note"
+    for variable in ("PATH", "CUSTOM_PYPTO_TORCH_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    for name in ("C++ compiler", "torch headers"):
+        assert found()[name].level == "note"
+        assert found()[name].advice == "only building a plugin from source needs it"
 
 
 def test_a_compiler_that_cannot_be_run_is_reported(monkeypatch, tmp_path):

@@ -33,7 +33,6 @@ class WheelDraft:
     manifest: Manifest
     files: dict[str, bytes]
     platform: str
-    name: str = "acme_first-1.0"
     record: dict[str, str] = field(default_factory=dict)
 
     def forge(self, **changes: Any) -> None:
@@ -49,23 +48,20 @@ class WheelDraft:
     def write(self, folder: Path) -> Path:
         """Write the wheel into `folder`; return its path."""
         tag = f"py3-none-{self.platform}"
+        tags = "".join(f"Tag: py3-none-{each}\n" for each in self.platform.split("."))
         files = {
             f"{PACKAGE}/{manifest.FILE_NAME}": self.manifest.to_json().encode(),
-            f"{INFO}/WHEEL": self._wheel().encode(),
+            f"{INFO}/WHEEL": f"Wheel-Version: 1.0\n{tags}".encode(),
             **self.files,
         }
         rows = {name: _digest(contents) for name, contents in files.items()} | self.record
         record = "".join(f"{name},{digest},\n" for name, digest in rows.items())
         files[f"{INFO}/RECORD"] = f"{record}{INFO}/RECORD,,\n".encode()
-        path = folder / f"{self.name}-{tag}.whl"
+        path = folder / f"acme_first-1.0-{tag}.whl"
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, contents in files.items():
                 archive.writestr(name, contents)
         return path
-
-    def _wheel(self) -> str:
-        tags = "".join(f"Tag: py3-none-{each}\n" for each in self.platform.split("."))
-        return f"Wheel-Version: 1.0\n{tags}"
 
 
 def draft(library: bytes | None) -> WheelDraft:

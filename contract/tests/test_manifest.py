@@ -29,6 +29,7 @@ GOOD = Manifest(
     requires_ops=("other_op", "other_op.out"),
     library=Library("lib/libcustom_pypto_add_custom.so", "0" * 64),
     opp="opp",
+    kernels={"add_custom": ["CPU", "PrivateUse1"]},
 )
 
 REFUSED = Path(__file__).with_name("contracts") / "manifest_refused.txt"
@@ -61,11 +62,6 @@ def test_a_contract_of_before_a_key_was_added_is_read(key: str) -> None:
     ops = document()["ops"]
     del ops[0][key]
     assert parse(ops=ops).ops[0].data[key] == EMPTY_CONTRACT[key]
-
-
-def test_kernels_are_read_as_written() -> None:
-    kernels = {"add_custom": ["CPU", "PrivateUse1"]}
-    assert parse(kernels=kernels).kernels == kernels
 
 
 @pytest.mark.parametrize("key", OPTIONAL)

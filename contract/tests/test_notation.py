@@ -29,6 +29,7 @@ def test_data_of_contracts() -> None:
     golden.compare(json.dumps(data, indent=1) + "\n", CONTRACTS / "data.json")
     assert [contract_data.read_contract(each).data for each in data] == data
     assert file.constants["HEADS"] == [1, 2, 4]
+    assert {op.outputs for op in file.ops if not op.schema.returns} == {()}
 
 
 OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
