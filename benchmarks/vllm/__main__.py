@@ -22,8 +22,7 @@ from custom_pypto_testing.timing.measured import Measured, number, ratio_of, tim
 
 from benchmarks.run import Run, Worker, make_parser
 from benchmarks.vllm import engine, selection
-from benchmarks.vllm.engine import OPS, Settings
-from benchmarks.vllm.stack import cache_bytes, write
+from benchmarks.vllm.engine import OPS, Settings, cache_bytes, write
 
 # Rounds of a cell, and seconds for all of them.
 _LEAST, _MOST, _SECONDS = 3, 15, 15.0

@@ -11,7 +11,7 @@ from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_inter
 from torch import Tensor
 
 from benchmarks.case import block_table, generator, normal
-from benchmarks.vllm.stack import INDEX_HEADS, INDEX_SIZE, ROPE, TOPK
+from benchmarks.vllm.engine import INDEX_HEADS, INDEX_SIZE, ROPE, TOPK
 
 
 def measure(

@@ -263,15 +263,6 @@ def test_auditwheel_that_does_not_end_is_a_note(
     assert check(right) == ["note: system: auditwheel did not finish"]
 
 
-def test_no_module_of_the_current_folder_is_run(
-    right: WheelDraft, check: Check, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("json", "auditwheel"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('it ran')", encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert check(right) == []
-
-
 def _using(symbol: str) -> tuple[str, str, str]:
     return (
         f"extern int {symbol}(void*);{EXPORT} int custom_pypto_use(void) {{ return {symbol}(0); }}",

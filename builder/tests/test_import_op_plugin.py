@@ -35,6 +35,12 @@ def test_another_file_is_an_error(text: str, message: str) -> None:
         list(op_plugin.read(text, "functions.yaml"))
 
 
+def test_an_entry_that_has_a_key_twice_is_not_understood() -> None:
+    text = "custom:\n- func: f(Tensor x) -> Tensor\n  op_api: a\n  op_api: b\n"
+    [op] = op_plugin.read(text, "functions.yaml")
+    assert op.decisions[0].text.startswith("not understood: {func: f(Tensor x) -> Tensor, ")
+
+
 def test_anchors_that_make_a_small_file_huge_are_cut() -> None:
     levels = "\n".join(
         f"l{i}: &l{i} [{', '.join([f'*l{i - 1}'] * 9)}]" if i else "l0: &l0 [x, x]"

@@ -10,7 +10,9 @@ import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.importing import dtypes as cann_dtypes
 from custom_pypto_build.importing import ops_toml, read_files
+from custom_pypto_build.importing.infer_shape import ShapeFunctions
 from custom_pypto_build.importing.read_files import Sources
+from custom_pypto_build.importing.source import Source
 from custom_pypto_contract.dtypes import DTYPES
 
 FOLDER = Path(__file__).with_name("imported")
@@ -51,6 +53,13 @@ def test_an_op_has_at_most_64_arguments(tmp_path: Path) -> None:
     [op] = read_files.read(Sources(reg_op=(path,))).ops
     [decision] = op.decisions
     assert decision.text.startswith("65 inputs and attributes, 0 outputs: an op has at most 64")
+
+
+def test_of_two_shape_functions_with_one_name_none_is_known() -> None:
+    function = "F(InferShapeContext* context) { return GRAPH_SUCCESS; }\n"
+    for count, copies in ((1, {}), (2, None)):
+        source = Source(f"IMPL_OP(A).InferShape(F);\n{function * count}", "f")
+        assert ShapeFunctions(source).of_operator("A") == copies
 
 
 def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:

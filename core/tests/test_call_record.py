@@ -182,9 +182,7 @@ def limit(size): resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_only_the_owner_reads_the_file_and_off_writes_none(
-    site: Site, tmp_path: Path, variable: str
-) -> None:
+def test_file_is_private_and_off_writes_none(site: Site, tmp_path: Path, variable: str) -> None:
     code = f"import os; os.umask(0); os.chdir({str(tmp_path)!r})"
     for value in ("0", "off", "No", "calls"):
         site.run(code, CORE, _CALL, "give(0)", **{variable: value})

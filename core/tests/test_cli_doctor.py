@@ -86,9 +86,7 @@ def checks(context): yield Check("tuner", "2 devices").with_note("one is old", "
         ("import os; os._exit(7)", "could not be looked at", "acme_tuning: ended with status 7"),
     ],
 )
-def test_a_wheel_may_add_a_section_that_runs_in_another_process(
-    monkeypatch, tmp_path, capsys, source, value, remark
-):
+def test_a_wheel_adds_a_section(monkeypatch, tmp_path, capsys, source, value, remark):
     monkeypatch.setattr(doctor, "_SECTIONS", {"machine": doctor._SECTIONS["machine"]})
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "acme_tuning.py").write_text(source)

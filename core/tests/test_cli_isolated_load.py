@@ -63,7 +63,7 @@ ENDS: dict[str, tuple[End, str, Calls | None]] = {
     "one while it loads": (
         ends("b", lambda names: "b"),
         "b",
-        [(None, ""), ("a,b", ""), ("a", ""), (None, "b")],
+        [(None, ""), ("a", ""), (None, "b")],
     ),
     "one while another loads": (ends("a", lambda names: "b"), "a", None),
     "one after all have loaded": (ends("c", lambda names: ""), "c", None),

@@ -52,9 +52,7 @@ NEEDS = "torch_npu needs CANN: where there is CANN, run `source <CANN folder>/se
         ("ModuleNotFoundError", "No module named sympy", ""),
     ],
 )
-def test_torch_that_fails_is_reported(
-    tmp_path: Path, error: str, failure: str, advice: str
-) -> None:
+def test_a_torch_that_fails_is_named(tmp_path: Path, error: str, failure: str, advice: str) -> None:
     (tmp_path / "torch.py").write_text(f"raise {error}({failure + '.'!r})", encoding="utf-8")
     assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
         f"ImportError: custom_pypto.core needs PyTorch, but importing torch failed: {error}:"

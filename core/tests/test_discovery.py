@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -131,16 +131,12 @@ def test_the_older_metadata_counts_where_the_files_are_older(plugin: Installed) 
     assert only().version == "1.0"
 
 
-def test_leftover_metadata_in_an_earlier_folder(
-    folders: tuple[Path, Path], plugin: Installed
-) -> None:
+def test_leftovers_in_an_earlier_folder(folders: tuple[Path, Path], plugin: Installed) -> None:
     install(folders[0], with_package=False, version="0.9")
     assert (only().folder, only().version) == (plugin.package, "1.0")
 
 
-def test_the_first_of_two_installations_counts(
-    folders: tuple[Path, Path], plugin: Installed
-) -> None:
+def test_the_first_of_two_folders_counts(folders: tuple[Path, Path], plugin: Installed) -> None:
     first = install(folders[0], version="0.9")
     assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
 
@@ -162,14 +158,11 @@ def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Ins
 
 
 def test_a_foreign_finder_that_raises(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Broken:
-        def find_distributions(self, context: object) -> None:
-            raise RuntimeError("not today")
+    def find_distributions(context: object) -> None:
+        raise RuntimeError("not today")
 
-        def find_spec(self, name: str, path: object, target: object = None) -> None:
-            return None
-
-    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    broken = SimpleNamespace(find_distributions=find_distributions, find_spec=lambda *_: None)
+    monkeypatch.setattr(sys, "meta_path", [broken, *sys.meta_path])
     assert only().reason == ""
 
 
@@ -437,9 +430,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
-def test_endless_metadata_are_not_read(
-    plugin: Installed, make: Callable[[Path], object], file: str
-) -> None:
+def test_endless_metadata(plugin: Installed, make: Callable[[Path], object], file: str) -> None:
     site = plugin.package.parent
     # An older version, and a distribution of somebody else.
     spoilt = install(site, with_package=False, version="0.9").dist_info / file
@@ -450,9 +441,7 @@ def test_endless_metadata_are_not_read(
     assert (only().version, only().reason) == ("1.0", "")
 
 
-def test_a_module_without_spec_is_a_fault(
-    plugin: Installed, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_without_spec(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
     assert only().reason.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
 
@@ -542,9 +531,7 @@ def test_what_is_no_danger_is_accepted(plugin: Installed, change: Change) -> Non
         ({"torch": None}, {"torch_target": "9.9"}),
     ],
 )
-def test_what_fits_a_newer_host(
-    plugin: Installed, on: dict[str, Any], forged: dict[str, Any]
-) -> None:
+def test_older_needs_fit(plugin: Installed, on: dict[str, Any], forged: dict[str, Any]) -> None:
     plugin.forge(**forged)
     assert only(on=replace(HOST, **on)).reason == ""
 

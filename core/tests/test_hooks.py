@@ -84,9 +84,7 @@ FAKES_THAT_WORK = {
 
 
 @pytest.mark.parametrize(("functions", "ops"), FAKES_THAT_WORK.values(), ids=FAKES_THAT_WORK)
-def test_result_is_the_mapping_that_the_plugin_returns(
-    functions: dict[str, Any], ops: list[str]
-) -> None:
+def test_result_is_what_the_plugin_returns(functions: dict[str, Any], ops: list[str]) -> None:
     hooks = hooks_of(**functions)
     assert fakes_of(hooks, {"first": abs, "second.overload": len}) == dict.fromkeys(ops, abs)
 

@@ -229,9 +229,7 @@ def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[P
         ["custom_pypto", "custom_pypto.core"],
     ],
 )
-def test_core_can_be_imported_after_a_deadlock(
-    site: Site, three: list[Path], modules: list[str]
-) -> None:
+def test_import_of_core_after_a_deadlock(site: Site, three: list[Path], modules: list[str]) -> None:
     errors, registry = import_together(site, three, modules)
     # There is none if the thread that imports core itself is the first.
     assert errors in (["_DeadlockError"], [] if "custom_pypto.core" in modules else None)

@@ -40,9 +40,7 @@ def test_strict_names_every_failure_and_does_not_mind_blocked_plugins(site: Site
     ],
     ids=["strict", "warnings that are errors", "interrupted"],
 )
-def test_import_that_fails_can_be_tried_again(
-    site: Site, action: str, variables: dict[str, str], error: str
-) -> None:
+def test_import_that_fails(site: Site, action: str, variables: dict[str, str], error: str) -> None:
     site.install("a_healthy")
     site.install(
         "broken",

@@ -77,9 +77,7 @@ def test_compiled_code_writes_the_slice(write: Write, backend: str, dynamic: boo
     expect_right(write, run, (2, 4), (3, 4), (0, 5), (2, 6))
 
 
-def test_inductor_without_the_lowering_writes_a_copy(
-    write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_inductor_without_the_lowering(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     import torch._inductor.lowering as lowering
 
     target = torch.ops.aten.sym_storage_offset.default

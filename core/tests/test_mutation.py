@@ -234,9 +234,7 @@ def refusal(given: dict[str, Any]) -> str:
 
 @pytest.mark.usefixtures("with_core")
 @pytest.mark.parametrize(("give", "words"), REFUSED.values(), ids=REFUSED)
-def test_kernel_and_fake_refuse_a_write(
-    give: Callable[[torch.Tensor], dict[str, Any]], words: str
-) -> None:
+def test_refused_writes(give: Callable[[torch.Tensor], dict[str, Any]], words: str) -> None:
     memory, first = torch.ones(12), torch.ones(12)
     given = {"x": first, "read": torch.ones(1), **give(memory)}
     of_kernel = refusal(given)

@@ -122,9 +122,7 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
     ],
 )
 @pytest.mark.parametrize("what", ["kernel", "fake kernel"])
-def test_a_wrong_result_is_refused(
-    site: Site, returns: str, value: str, fault: str, what: str
-) -> None:
+def test_wrong_results(site: Site, returns: str, value: str, fault: str, what: str) -> None:
     fakes = f"@hookimpl\ndef custom_pypto_fakes(generated): return {{'first': lambda x: {value}}}\n"
     kernels = f'{{"first": {{"CPU": lambda x: {value}}}}}'
     site.install(

@@ -46,6 +46,7 @@ class Place:
         plugin = site.install("first", "import torch\n", version=version, with_library=False)
         damage(plugin)
         (plugin.dist_info / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
+        (plugin.dist_info / "RECORD").touch()
         wheel = self.wheels / f"custom_pypto_first-{version}-py3-none-any.whl"
         names = [str(each.relative_to(files)) for each in files.rglob("*") if each.is_file()]
         (plugin.dist_info / "RECORD").write_text("".join(f"{name},,\n" for name in names))

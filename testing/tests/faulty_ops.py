@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -114,12 +113,7 @@ def touching(module: str) -> Callable[[], None]:
     return touch
 
 
-def deprecate() -> None:
-    """Warns as an author's own code may."""
-    warnings.warn("the op is deprecated", UserWarning, stacklevel=1)
-
-
-def warning_fake(warn: Callable[[], None] = deprecate) -> Callable[[Tensor], Tensor]:
+def warning_fake(warn: Callable[[], None]) -> Callable[[Tensor], Tensor]:
     """The fake of `twice`, which warns."""
 
     def fake(x: Tensor) -> Tensor:

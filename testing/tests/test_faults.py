@@ -321,7 +321,6 @@ FAULTS = {
     "opcheck with torch's own warning of the op": OPERATOR(
         "not a leaf Tensor is being accessed", fake=warning_fake(touching("acme_op"))
     ),
-    "opcheck with another warning of the op": OPERATOR("the op is deprecated", fake=warning_fake()),
     "resized of equal sizes": COMPILED("'resized' of 'sample' has the same sizes", resized=(Y,)),
     "resized of another dtype": COMPILED(
         "with the same ranks and dtypes", resized=(vector(9).float(),)

@@ -58,7 +58,10 @@ def build(
     """
     if not plugin.ascendc_sources:
         return None
-    compiler = _find_compiler(environment)
+    home = environment.get("ASCEND_HOME_PATH")
+    folders = [str(Path(home, folder)) for folder in _FOLDERS] if home else []
+    path = os.pathsep.join([environment.get("PATH", ""), *folders])
+    compiler = shutil.which("bisheng", path=path)
     if compiler is None:
         print(
             "custom_pypto_build: the AscendC kernels are not compiled, the wheel goes without:"
@@ -90,9 +93,3 @@ def build(
             f" ({ARCHITECTURE_VARIABLE} names another NPU):\n{output}{errors}"
         )
     return library
-
-
-def _find_compiler(environment: Mapping[str, str]) -> str | None:
-    home = environment.get("ASCEND_HOME_PATH")
-    folders = [str(Path(home, folder)) for folder in _FOLDERS] if home else []
-    return shutil.which("bisheng", path=os.pathsep.join([environment.get("PATH", ""), *folders]))

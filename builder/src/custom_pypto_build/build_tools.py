@@ -11,7 +11,7 @@ from custom_pypto_contract import guarded
 from custom_pypto_build.compiler import core_include, find_compiler
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.installed import find_torch
-from custom_pypto_build.ninja import ninja_command
+from custom_pypto_build.ninja import find_ninja
 
 _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 
@@ -24,7 +24,7 @@ def checks(context: DoctorContext) -> Iterator[Check]:
 
     tools: dict[str, Callable[[], object]] = {
         "C++ compiler": lambda: with_version(find_compiler().command),
-        "ninja": lambda: with_version(ninja_command()),
+        "ninja": lambda: with_version([find_ninja()]),
         "torch headers": lambda: find_torch().include,
         "core headers": core_include,
     }

@@ -15,21 +15,17 @@ from pathlib import Path
 from .errors import BuildError
 
 
-def find_ninja() -> str | None:
-    """The path of ninja: on PATH, else where pip installs it for this interpreter."""
-    return shutil.which("ninja") or shutil.which("ninja", path=sysconfig.get_path("scripts"))
-
-
-def ninja_command() -> list[str]:
-    """Return the command that runs ninja.
+def find_ninja() -> str:
+    """The path of ninja: on PATH, else where pip installs it for this interpreter.
 
     Raises:
         BuildError: it is not installed.
     """
-    ninja = find_ninja()
-    if ninja is None:
+    scripts = sysconfig.get_path("scripts")
+    found = shutil.which("ninja") or shutil.which("ninja", path=scripts)
+    if found is None:
         raise BuildError("ninja was not found; install it with `pip install ninja`")
-    return [ninja]
+    return found
 
 
 class NinjaFile:
@@ -85,7 +81,7 @@ def write_compile_commands(file: Path, root: Path, path: Path) -> None:
     Raises:
         BuildError: ninja is not installed.
     """
-    command = [*ninja_command(), "-f", str(file), "-t", "compdb", "compile"]
+    command = [find_ninja(), "-f", str(file), "-t", "compdb", "compile"]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
     path.write_text(done.stdout, encoding="utf-8")
 
@@ -99,7 +95,7 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     Raises:
         BuildError: ninja is not installed, MAX_JOBS is not a positive number, or a command fails.
     """
-    command = [*ninja_command(), "-f", str(file), *_jobs()]
+    command = [find_ninja(), "-f", str(file), *_jobs()]
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()

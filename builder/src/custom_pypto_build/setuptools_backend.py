@@ -122,6 +122,7 @@ class BuildPluginLibrary(setuptools.Command):
     def initialize_options(self) -> None:
         """Set the defaults of the options."""
         self.editable_mode = False
+        self.plugin = self.distribution.plugin
         self.build_lib: Any = None
         self.build_base: Any = None
 
@@ -129,11 +130,6 @@ class BuildPluginLibrary(setuptools.Command):
         """Take the folders from ``build``."""
         folders = (("build_lib", "build_lib"), ("build_base", "build_base"))
         self.set_undefined_options("build", *folders)
-
-    @property
-    def plugin(self) -> Settings:
-        """The settings in the plugin's pyproject.toml."""
-        return self.distribution.plugin
 
     def run(self) -> None:
         """Build, and copy the results into the package."""

@@ -51,7 +51,11 @@ def build(
             built; the text says why.
     """
     sources: dict[tuple[str, str], list[tuple[Settings, str]]] = {}
-    for kernels in map(_read, projects):
+    for project in projects:
+        try:
+            kernels = read_settings(project.resolve(), is_plugin=False)
+        except BuildError as error:
+            raise BuildError(f"{project}: {error}") from None
         _check_not_shipped(kernels, folder)
         for vendor, files in kernels.simulated_kernels.items():
             for file in files:
@@ -71,13 +75,6 @@ def build(
     vendors = {vendor: opp / vendor for vendor, _ in sources}
     _put_first(opp / "config.ini", list(vendors))
     return vendors
-
-
-def _read(project: Path) -> Settings:
-    try:
-        return read_settings(project.resolve(), is_plugin=False)
-    except BuildError as error:
-        raise BuildError(f"{project}: {error}") from None
 
 
 def _check_not_shipped(kernels: Settings, folder: Path) -> None:

@@ -167,16 +167,14 @@ def _replace(shape: Any, values: Mapping[str, str]) -> Any:
         return [_replace(each, values) for each in shape]
     pattern = re.compile("|".join(rf"\b{re.escape(each)}\b" for each in values) or "(?!)")
 
+    def written(match: re.Match[str]) -> str:
+        value = values[match[0]]
+        return value if value.isidentifier() or value.isdigit() else f"({value})"
+
     def replace_in(token: str) -> str:
-        if token in values:
-            return values[token]
-        return pattern.sub(lambda match: _in_parentheses(values[match[0]]), token)
+        return values[token] if token in values else pattern.sub(written, token)
 
     return " ".join(map(replace_in, shape.split()))
-
-
-def _in_parentheses(text: str) -> str:
-    return text if text.isidentifier() or text.isdigit() else f"({text})"
 
 
 class OpTable:

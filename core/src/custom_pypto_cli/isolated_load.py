@@ -57,10 +57,6 @@ def _find_culprit(
     outcome: Outcome, ended: Iterable[str], blocked: dict[str, str], time_limit: float
 ) -> dict[str, Outcome]:
     """Return the name of the plugin that ends its process, and how; empty if none does."""
-    suspect = outcome.progress
-    if isinstance(suspect, str) and suspect and suspect not in ended and outcome.timed_out:
-        # To wait for it once more would tell nothing new, unless it was left out already.
-        return {suspect: outcome}
     installed = discovery.discover(environment.read())
     accepted = [each.name for each in installed if each.status is Status.ACCEPTED]
     # Each comes after those that it needs.
@@ -74,7 +70,12 @@ def _find_culprit(
         )
         return not outcomes[count].ok
 
-    if not suspect and ends(0):
+    suspect = outcome.progress
+    if isinstance(suspect, str) and suspect in names:
+        # To wait for one that hangs once more would tell nothing new.
+        if outcome.timed_out or not ends(names.index(suspect)):
+            return {suspect: outcome}
+    elif ends(0):
         return {}
     count = bisect_left(range(len(names) + 1), True, lo=1, key=ends)
     return {names[count - 1]: outcomes[count]} if count <= len(names) else {}

@@ -15,7 +15,7 @@ from .cpp_names import argument_type, camel, dim_type, enumerated, identifier, q
 
 def group_struct(name: str, op: OpContract) -> Iterator[str]:
     """Return a struct of the arguments that several ops share, and one of their sizes."""
-    arguments, dims = _group_arguments(name, op), _group_dims(name, op)
+    arguments, dims = [*map(op.argument, op.groups[name])], _group_dims(name, op)
     enums = _group_choices(name, op)
     yield f"// The arguments of every op that includes the group '{name}'."
     yield f"struct {struct_name(name)} {{"
@@ -50,10 +50,6 @@ def _tensors_of_template(template: str, tensors: Sequence[Argument]) -> Iterator
     yield "  }"
 
 
-def _group_arguments(name: str, op: OpContract) -> list[Argument]:
-    return [op.argument(each) for each in op.groups[name]]
-
-
 def _group_dims(name: str, op: OpContract) -> list[str]:
     found = (
         dim.name
@@ -81,7 +77,7 @@ def check_group(name: str, first: OpContract, op: OpContract) -> None:
     """Check that a group is one struct for two ops that include it."""
 
     def members(of: OpContract) -> dict[str, str]:
-        types = {each.name: argument_type(each) for each in _group_arguments(name, of)}
+        types = {each.name: argument_type(each) for each in map(of.argument, of.groups[name])}
         sizes = {dim: dim_type(of, dim) for dim in _group_dims(name, of)}
         enums = {f"the choice by {each}": camel(each) for each in _group_choices(name, of)}
         templates = {

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import replace
 from email.message import Message
+from email.parser import HeaderParser
 from importlib.util import find_spec
 from io import StringIO
 from typing import Any
@@ -39,7 +40,7 @@ def make_report(wheel: UnpackedWheel) -> Report:
     Raises:
         WheelError: the metadata cannot be read.
     """
-    headers = wheel.headers()
+    headers = HeaderParser().parsestr(wheel.read("METADATA"))
     report = {"files": [*_files(wheel)], "metadata": [*_metadata(wheel, headers)]}
     found = [*distributions.parse_entry_points(wheel.read("entry_points.txt"), GROUP)]
     probe = Check("entry point", ", ".join(map(" = ".join, found)) or "none")

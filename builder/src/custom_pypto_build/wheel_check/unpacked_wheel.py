@@ -10,8 +10,6 @@ import zipfile
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.message import Message
-from email.parser import HeaderParser
 from functools import cached_property
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -81,10 +79,6 @@ class UnpackedWheel:
             return ""
         except OSError as error:
             raise WheelError(f"has a file {name} in its metadata that {error}") from None
-
-    def headers(self) -> Message:
-        """Return the headers of its METADATA; raises as `read` does."""
-        return HeaderParser().parsestr(self.read("METADATA"))
 
     def find_unrecorded(self) -> list[str]:
         """Return the files that are not as RECORD says, and those that only one of the two has.
