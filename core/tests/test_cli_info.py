@@ -9,20 +9,15 @@ import pytest
 from cli_records import ADD, ADD_KERNEL, MISSING_KERNEL, CommandLine
 
 
-def write_metadata(folder: Path, version: str, summary: str) -> None:
-    info = folder / f"custom_pypto_add_custom-{version}.dist-info"
-    info.mkdir(parents=True)
-    (info / "METADATA").write_text(
-        f"Name: custom-pypto-add-custom\nVersion: {version}\nSummary: {summary}\n"
-    )
-
-
 @pytest.fixture
 def _summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     # A second version, which is found first.
-    for folder, version, summary in (("new", "0.1.0", "Adds."), ("old", "0.0.9", "Old.")):
-        write_metadata(tmp_path / folder, version, summary)
-        monkeypatch.syspath_prepend(str(tmp_path / folder))
+    for name, version, summary in (("new", "0.1.0", "Adds."), ("old", "0.0.9", "Old.")):
+        info = tmp_path / name / f"custom_pypto_add_custom-{version}.dist-info"
+        info.mkdir(parents=True)
+        header = f"Name: custom-pypto-add-custom\nVersion: {version}\n"
+        (info / "METADATA").write_text(f"{header}Summary: {summary}\n")
+        monkeypatch.syspath_prepend(str(info.parent))
 
 
 @pytest.mark.usefixtures("_summary")

@@ -9,31 +9,18 @@ PLUGINS = ("add_custom", "lightning_indexer", "sparse_attention")
 
 
 EMPTY = "CUSTOM_PYPTO_PLUGINS is set and empty, which loads no plugin; unset it to load all"
+UNNAMED = "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to load all"
+NAMED = "CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it"
 # Values of the allow list and of the block list, and why each of PLUGINS is blocked.
-LISTS: dict[str, tuple[str | None, str | None, list[str | None]]] = {
-    "none": (None, None, [None] * 3),
-    "allow": (
-        " add_custom , sparse_attention,",
-        None,
-        [
-            None,
-            (
-                "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to"
-                " load all"
-            ),
-            None,
-        ],
-    ),
-    **{f"allow {value!r}": (value, None, [EMPTY] * 3) for value in ("", " ", ",")},
-    "both": (
-        ",".join(PLUGINS),
-        "add_custom",
-        ["CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it", None, None],
-    ),
-}
+LISTS: list[tuple[str | None, str | None, list[str | None]]] = [
+    (None, None, [None] * 3),
+    (" add_custom , sparse_attention,", None, [None, UNNAMED, None]),
+    *((value, None, [EMPTY] * 3) for value in ("", " ", ",")),
+    (",".join(PLUGINS), "add_custom", [NAMED, None, None]),
+]
 
 
-@pytest.mark.parametrize(("allow", "block", "reasons"), LISTS.values(), ids=LISTS)
+@pytest.mark.parametrize(("allow", "block", "reasons"), LISTS)
 def test_lists_block(allow: str | None, block: str | None, reasons: list[str | None]) -> None:
     given = {"CUSTOM_PYPTO_PLUGINS": allow, "CUSTOM_PYPTO_DISABLE": block}
     settings = environment.read({name: value for name, value in given.items() if value is not None})

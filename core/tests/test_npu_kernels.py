@@ -186,23 +186,6 @@ def test_choice_of_a_kernel(machine: Machine, places: str, packages: str, chosen
     assert machine.run(f"print(ops.headers_npu_{op}())", packages, **variables) == expected
 
 
-def test_wheels_with_kernels_of_one_name_have_each_their_own(machine: Machine) -> None:
-    """The plugins are one file, twice: what differs is what is beside them."""
-    places = {}
-    for name, kernel in (("one", "launched"), ("other", "launched_too")):
-        plugin = machine.folder / name / "lib" / f"libcustom_pypto_{name}.so"
-        plugin.parent.mkdir(parents=True)
-        shutil.copy(machine.libraries["plugin"], plugin)
-        kernels = plugin.with_name(f"{plugin.stem}_ascendc_dav-2201.so")
-        shutil.copy(machine.libraries[kernel], kernels)
-        places[str(plugin)] = str(kernels)
-    machine.run(f"""
-for plugin, kernels in {places!r}.items():
-    (record,) = (each for each in query_npu_kernels(Path(plugin)) if each.op == "npu_launched")
-    assert (record.symbol, str(record.library)) == ("launched", kernels), record
-""")
-
-
 @pytest.mark.parametrize(
     ("soc", "architecture"),
     [("Ascend910B3", "dav-3510"), ("Ascend910_9391", "dav-2002"), ("Ascend950PR_9579", "dav-2201")],

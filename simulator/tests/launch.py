@@ -10,13 +10,13 @@ import torch
 _ACL_TYPES = {torch.float32: 0, torch.float16: 1, torch.int8: 2, torch.int32: 3, torch.uint8: 4}
 
 
-class LaunchError(RuntimeError):
-    """A phase failed; the code, and the recent error text."""
-
-    def __init__(self, phase: int, code: int) -> None:
+def expect_success(phase: int, code: int) -> None:
+    """Raises RuntimeError with the phase, the code and the recent error, unless it is 0."""
+    if code != 0:
         acl = ctypes.CDLL("libascendcl.so")
         acl.aclGetRecentErrMsg.restype = ctypes.c_char_p
-        super().__init__(f"phase {phase}: {code}: {(acl.aclGetRecentErrMsg() or b'').decode()}")
+        text = (acl.aclGetRecentErrMsg() or b"").decode()
+        raise RuntimeError(f"phase {phase}: {code}: {text}")
 
 
 def address(name: str) -> int | None:
@@ -53,8 +53,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
         ctypes.c_uint64(1),
         ctypes.c_void_p(value.untyped_storage().data_ptr()),
     )
-    if not created:
-        raise LaunchError(0, 0)
+    expect_success(0, int(not created))
     return ctypes.c_void_p(created)
 
 
@@ -64,13 +63,10 @@ def destroy(kind: str, *objects: ctypes.c_void_p) -> None:
 
 
 def phase_1(name: str, *arguments: Any) -> tuple[ctypes.c_void_p, ctypes.c_uint64]:
-    """The executor of an op, and the bytes of workspace that it needs. Raises LaunchError."""
+    """The executor of an op, and the bytes of workspace that it needs. Raises RuntimeError."""
     size, executor = ctypes.c_uint64(), ctypes.c_void_p()
-    code = function(f"{name}GetWorkspaceSize")(
-        *arguments, ctypes.byref(size), ctypes.byref(executor)
-    )
-    if code != 0:
-        raise LaunchError(1, code)
+    prepare = function(f"{name}GetWorkspaceSize")
+    expect_success(1, prepare(*arguments, ctypes.byref(size), ctypes.byref(executor)))
     return executor, size
 
 
@@ -80,26 +76,22 @@ def phase_2(
     size: ctypes.c_uint64,
     workspace: ctypes.c_void_p | None = None,
 ) -> None:
-    """Runs an executor on the current stream. Raises LaunchError."""
+    """Runs an executor on the current stream. Raises RuntimeError."""
     memory = torch.empty(size.value, dtype=torch.uint8, device="npu")
     stream = torch.npu.current_stream().npu_stream  # type: ignore[attr-defined]
     place = workspace or ctypes.c_void_p(memory.data_ptr())
-    code = function(name)(place, size, executor, ctypes.c_void_p(stream))
-    if code != 0:
-        raise LaunchError(2, code)
+    expect_success(2, function(name)(place, size, executor, ctypes.c_void_p(stream)))
 
 
 def launch(name: str, *arguments: Any) -> None:
-    """Both phases of an op, on the current stream. Raises LaunchError."""
+    """Both phases of an op, on the current stream. Raises RuntimeError."""
     phase_2(name, *phase_1(name, *arguments))
 
 
 def launch_tensors(name: str, *tensors: torch.Tensor) -> None:
     """Launches an op that takes tensors only, and destroys what it made."""
-    made: list[ctypes.c_void_p] = []
+    made = [*map(tensor, tensors)]
     try:
-        for each in tensors:
-            made.append(tensor(each))
         launch(name, *made)
     finally:
         destroy("Tensor", *made)

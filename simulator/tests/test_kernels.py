@@ -33,7 +33,7 @@ def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run) -> None:
             try:
                 launch("aclnnTestContiguous", inputs, None if other is None else others[0],
                        others[-1])
-            except LaunchError as error:
+            except RuntimeError as error:
                 return str(error)
             finally:
                 destroy("Tensor", *others)
@@ -103,20 +103,12 @@ def test_a_tensor_destroyed_between_the_phases_is_noticed(run: Run) -> None:
     """)
 
 
-def test_a_library_that_does_not_compile_shows_the_compiler_output(tmp_path: Path) -> None:
-    write_kernels(tmp_path, "int broken( { }")
-    with pytest.raises(
-        BuildError, match=r"vendor 'mine': compiling (.|\n)*kernels\.cpp:1:.*error:"
-    ):
-        build_kernels([tmp_path], tmp_path / "opp")
-
-
 def test_kernels_compiled_by_other_means_do_not_compile(tmp_path: Path) -> None:
     write_kernels(
         tmp_path, "#undef CUSTOM_PYPTO_SIM_ABI\n#include <custom_pypto_simulator/aclnn.h>\n"
     )
-    message = "error: #error .compile simulated kernels with `custom-pypto-sim kernels`"
-    with pytest.raises(BuildError, match=message):
+    message = r"error: #error .compile simulated kernels with `custom-pypto-sim kernels`"
+    with pytest.raises(BuildError, match=rf"vendor 'mine': compiling (.|\n)*{message}"):
         build_kernels([tmp_path], tmp_path / "opp")
 
 

@@ -54,19 +54,6 @@ def test_a_missing_event_shows_a_stale_value(run: Run) -> None:
     """)
 
 
-def test_fork_after_use_leaves_the_parent_working(run: Run) -> None:
-    run("""
-        import os
-        value = torch.ones(2, device="npu")
-        torch.npu.synchronize()
-        child = os.fork()
-        if child == 0:
-            os._exit(0)
-        assert os.waitpid(child, 0)[1] == 0
-        assert (value + 1).cpu().tolist() == [2, 2]
-    """)
-
-
 def test_graph_capture_refuses_a_host_synchronisation(run: Run) -> None:
     run(
         """

@@ -75,24 +75,6 @@ def test_a_fault_is_named_and_nothing_more_is_run_of_the_op(verify: Verify, faul
     assert {each["verdict"] for each in others} == {"not run"}
 
 
-IN_CAPTURE = """
-import custom_pypto_simulator as sim
-from custom_pypto_testing.verification import op_checks
-capture = op_checks.CHECKS["capture"]
-def check(case):
-    sim.fail("allocation", 1)
-    capture(case)
-op_checks.CHECKS["capture"] = check
-"""
-
-
-def test_an_allocation_that_fails_is_named(verify: Verify) -> None:
-    # torch_npu makes an ordinary allocation again, but none while it captures.
-    done = verify(ONE_OP, "--calls", "1", arm={"results": IN_CAPTURE})
-    found = [each["text"] for each in done.of("add_custom") if each["verdict"] == "failed"]
-    assert any("cannot allocate the output 'sum' [7, 33]" in each for each in found), found
-
-
 def test_results_that_are_wrong_are_named(verify: Verify) -> None:
     # The device's own add is right.
     wrong = "self.tensors['self'].add_(1)"

@@ -116,20 +116,6 @@ give(sim.damage())
     assert launch(code, **variables) == ""
 
 
-def test_streams_do_not_mix(launch: Callable[..., Any], queue: int) -> None:
-    code = """
-sim.delay("aclnnEverything", 0.005)
-streams = [torch.npu.Stream() for _ in range(2)]
-outs = []
-for i in range(6):
-    with torch.npu.stream(streams[i % 2]):
-        outs.append(everything(torch.full((50,), float(i)).npu()))
-torch.npu.synchronize()
-give([out[0].item() - NUMBER for out in outs])
-"""
-    assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 2, 3, 4, 5]
-
-
 def test_deterministic_setting_reaches_every_device(launch: Callable[..., Any], queue: int) -> None:
     code = """
 xs = [torch.ones(1).npu(device) for device in range(2)]
