@@ -62,17 +62,3 @@ def test_versions_of_libstdcxx_that_systems_have(
     version: str, glibc: tuple[int, int], is_there: bool
 ) -> None:
     assert manylinux_tools.is_in(version, glibc) is is_there
-
-
-@pytest.mark.parametrize(
-    ("tag", "systems"),
-    [
-        ("manylinux_2_28_aarch64", ((2, 28), "aarch64")),
-        ("manylinux2014_x86_64", ((2, 17), "x86_64")),
-        ("linux_x86_64", (None, "x86_64")),
-        ("musllinux_1_2_x86_64", None),
-        ("win_amd64", None),
-    ],
-)
-def test_systems_that_a_tag_is_for(tag: str, systems: object) -> None:
-    assert platforms.parse(tag) == systems
