@@ -15,9 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from repository import ROOT, copy_sources
+from repository import ROOT, copy_sources, write_project
 from scratch import Scratch
-from wrong_kernels import write_project
 
 PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

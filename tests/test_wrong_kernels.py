@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from repository import THIRD_PARTY, write_project
 from scratch import Scratch
-from wrong_kernels import THIRD_PARTY, Fault, FaultyPlugin, write_project, write_suites
+from wrong_kernels import Fault, FaultyPlugin, write_suites
 
 KINDS = {
     "offset",

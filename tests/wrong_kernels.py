@@ -1,4 +1,4 @@
-"""Projects of plugins in third_party, and wrong kernels of them: their sources with one fault each.
+"""Wrong kernels of the plugins in third_party: their sources with one fault each.
 
 The faults of a plugin are built as one plugin, from one source, whose ops have the fault's number
 behind their names. One run of the conformance suite judges those of all plugins.
@@ -12,14 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from repository import ROOT, copy_sources
+from repository import write_project
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-THIRD_PARTY = ROOT / "tests" / "third_party"
 
 # Ends the suite of an op at its first failure. The file has which test that was, and how many tests
 # have passed. No kernel ends the process: each reads and writes allocated memory only.
@@ -58,39 +57,6 @@ _SUITE = """\
 class Test{name}(custom_pypto_testing.Conformance):
     plugin = "acme_{name}"
 """
-_PROJECT = """\
-[build-system]
-requires = ["custom-pypto-build", "custom-pypto-blocks"]
-build-backend = "custom_pypto_build"
-
-[project]
-name = "acme-{name}"
-version = "1.0.0"
-dependencies = ["custom-pypto-core"]
-
-[project.entry-points."custom_pypto.plugins"]
-acme_{name} = "acme_{name}"
-
-[tool.setuptools.packages.find]
-where = ["src"]
-
-[tool.custom-pypto]
-sources = ["csrc/*.cpp"]
-include-packages = ["custom_pypto_blocks"]
-"""
-
-
-def write_project(source: Path, folder: Path, name: str) -> Path:
-    """Write a plugin of third_party that has sources alone as a project with a name of its own."""
-    copy_sources(source, folder)
-    (folder / "pyproject.toml").write_text(_PROJECT.format(name=name), encoding="utf-8")
-    package = folder / "src" / f"acme_{name}"
-    if hooks := [*folder.glob("src/*")]:
-        hooks[0].rename(package)
-    else:
-        package.mkdir(parents=True)
-        (package / "__init__.py").write_text("from .ops import *\n", encoding="utf-8")
-    return folder
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Every op that is installed, called with MindSpore's tensors."""
+"""Every op that is installed, called with MindSpore's tensors, and the documentation's code."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ import torch
 from custom_pypto_mindspore.memory import DTYPES, dtype_name, to_mindspore, to_torch
 from custom_pypto_mindspore.op import leaves, map_leaves
 from custom_pypto_testing.drawn_samples import drawn_samples
+from readme import run_page
+from repository import ROOT
 
 OPS = [record.name for record in custom_pypto.core.ops()]
 
@@ -166,3 +168,8 @@ def test_help_shows_the_contract() -> None:
 def test_a_copy_of_a_cell_has_the_same_op() -> None:
     assert copy.deepcopy({"op": cp.ops.add_custom})["op"] is cp.ops.add_custom
     assert repr(cp.ops.add_custom) == "<custom_pypto_mindspore.ops.add_custom>"
+
+
+@pytest.mark.parametrize("page", ["docs/mindspore.md", "integrations/mindspore/README.md"])
+def test_the_python_of_a_page_runs(page: str) -> None:
+    assert "cp" in run_page(ROOT / page)

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository import THIRD_PARTY, write_project
 from simulated import Simulated
-from wrong_kernels import THIRD_PARTY, write_project
 
 SUITE = """
 from custom_pypto import core

@@ -70,10 +70,6 @@ def test_beams(model: Any, mask: Tensor, cache: str) -> None:
     assert_same_tokens(model, mask, cache, num_beams=3)
 
 
-def test_several_samples_of_a_prompt(model: Any) -> None:
-    assert_same_tokens(model, LEFT, "dynamic", num_beams=4, num_return_sequences=2)
-
-
 @pytest.mark.parametrize("cache", ["dynamic", "growing"])
 def test_assisted_generation(model: Any, cache: str) -> None:
     """The assistant guesses wrong now and then, and the cache is cropped."""

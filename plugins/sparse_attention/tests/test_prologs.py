@@ -38,13 +38,15 @@ MLA_SIZES = [
 INDEXER_SIZES = [of_tokens(samples.WIDE, tokens) for tokens in (1, 5, 17, 200)]
 
 
-def check(is_mla: bool, sizes: samples.Sizes, scale: float = 1.0) -> None:
+PROLOGS = {
+    "mla": (mla_prolog, reference.mla_prolog, samples.mla_arguments),
+    "indexer": (indexer_prolog, reference.indexer_prolog, samples.indexer_arguments),
+}
+
+
+def check(prolog: str, sizes: samples.Sizes, scale: float = 1.0) -> None:
     """Compare what a prolog returns and caches with the reference; `scale` is of x."""
-    op, function, arguments = (
-        (mla_prolog, reference.mla_prolog, samples.mla_arguments)
-        if is_mla
-        else (indexer_prolog, reference.indexer_prolog, samples.indexer_arguments)
-    )
+    op, function, arguments = PROLOGS[prolog]
     actual = arguments(sizes)
     actual["x"].mul_(scale)
     expected = {name: each.clone() for name, each in actual.items()}
@@ -55,13 +57,13 @@ def check(is_mla: bool, sizes: samples.Sizes, scale: float = 1.0) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
-    ("is_mla", "sizes"),
-    [*((True, each) for each in MLA_SIZES), *((False, each) for each in INDEXER_SIZES)],
+    ("prolog", "sizes"),
+    [*(("mla", each) for each in MLA_SIZES), *(("indexer", each) for each in INDEXER_SIZES)],
 )
 def test_few_and_many_tokens_and_rows_of_weights(
-    is_mla: bool, sizes: samples.Sizes, dtype: torch.dtype
+    prolog: str, sizes: samples.Sizes, dtype: torch.dtype
 ) -> None:
-    check(is_mla, replace(sizes, dtype=dtype))
+    check(prolog, replace(sizes, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -95,5 +97,5 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
 def test_epsilons_of_the_norms() -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
-    check(True, sizes, RMS_EPSILON**0.5)
-    check(False, sizes, LAYER_NORM_EPSILON**0.5)
+    check("mla", sizes, RMS_EPSILON**0.5)
+    check("indexer", sizes, LAYER_NORM_EPSILON**0.5)
