@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from worker import Start
 
 
@@ -21,3 +23,21 @@ def test_without_it_int32_is_refused_with_the_way_out(start: Start) -> None:
     message = start("stock").run("direct.refusal_of_int32")
     assert message.startswith("npu_advance_step_flashattn: argument 'sampled_token_ids' must be ")
     assert "adv_step_flash has none, where the plugin was built with CANN" in message
+
+
+def test_without_any_kernel_the_error_says_how_to_get_one(
+    run_code: Callable[[str, str], str],
+) -> None:
+    code = """
+import os, torch, torch_npu, custom_pypto
+del os.environ["ASCEND_CUSTOM_OPP_PATH"]
+ints = [torch.zeros(2, dtype=torch.int64, device="npu") for _ in range(5)]
+call = [*ints, torch.zeros(2, 1, dtype=torch.int64, device="npu"), 2, 2, 16]
+try:
+    torch.ops.custom_pypto.npu_advance_step_flashattn(*call)
+except RuntimeError as error:
+    print(error)
+"""
+    printed = run_code("stock", code)
+    assert "no NPU kernel for it, which would be one of adv_step_flash, aclnnAdvance" in printed
+    assert "install the plugin from its source after `source <CANN folder>/set_env.sh`" in printed

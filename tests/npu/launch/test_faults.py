@@ -168,6 +168,18 @@ give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
     assert (executors, arenas) == (0, 0)
 
 
+def test_an_allocation_that_fails_in_a_capture_is_named(launch: Callable[..., Any]) -> None:
+    # torch_npu makes an ordinary allocation again, but none while it captures.
+    code = """
+x = torch.ones(1).npu()
+with torch.npu.graph(torch.npu.NPUGraph()):
+    sim.fail("allocation")
+    give(refusal(ops.test_settings, x))
+"""
+    text = launch(code, TASK_QUEUE_ENABLE=1)
+    assert text.startswith("test_settings: cannot allocate the output 'out' [1]: ")
+
+
 @pytest.mark.parametrize(("queue", "phase"), [(1, 2), (2, 2), (2, 1)])
 def test_asynchronous_failure_is_reported_by_a_later_launch(
     launch: Callable[..., Any], queue: int, phase: int

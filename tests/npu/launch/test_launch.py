@@ -158,16 +158,22 @@ give([out[0].item() - NUMBER for out in outs])
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 2, 3, 4, 5]
 
 
-def test_direct_launch_does_not_overtake_queued_ops(launch: Callable[..., Any], queue: int) -> None:
+def test_direct_launch_does_not_overtake_queued_ops_as_a_launch_beside_the_queue_does(
+    launch: Callable[..., Any], queue: int
+) -> None:
     code = """
-sim.delay("aclnnEverything", 0.01)
-x = torch.arange(8.).npu()
+x, seen = torch.arange(8.).npu(), torch.zeros(8).npu()
+held = everything(x * 0)  # a first launch may wait for the queue
+copy, stream = ctypes.CDLL("libascendcl.so").aclrtMemcpyAsync, torch.npu.current_stream().npu_stream
 torch.npu.synchronize()
-for _ in range(5):
-    got = ops.test_scaled(everything(x), 2.0)
-    assert torch.equal(got.cpu(), (torch.arange(8.) + NUMBER) * 2)
+sim.delay("launch:aclnnEverything", 0.2)
+out = everything(x)
+to, of = (ctypes.c_void_p(each.data_ptr()) for each in (seen, out))
+assert copy(to, ctypes.c_size_t(32), of, ctypes.c_size_t(32), 3, ctypes.c_void_p(stream)) == 0
+scaled = ops.test_scaled(everything(x), 2.0)
+give([torch.equal(each.cpu(), torch.arange(8.) + NUMBER) for each in (seen, scaled / 2)])
 """
-    launch(code, TASK_QUEUE_ENABLE=queue)
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [queue == 0, True]
 
 
 RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "4"))
