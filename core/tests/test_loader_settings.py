@@ -3,17 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
+from custom_pypto_discovery.environment import DISABLE, STRICT
 from loading import REPORT
 from plugin_factory import Site
-
-
-def test_allow_list_loads_only_what_it_names(site: Site) -> None:
-    site.install("first")
-    site.install("second", "raise ValueError")
-    report = site.run(REPORT, **{ALLOW: "first"})
-    assert report["states"] == {"first": "loaded", "second": "blocked"}
-    assert report["warnings"] == []
 
 
 def test_strict_names_every_failure_and_does_not_mind_blocked_plugins(site: Site) -> None:
