@@ -68,7 +68,7 @@ def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
     probes = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
     assert probes["add_custom"]["level"] == "ok"
     assert probes["failing"]["level"] == "problem"
-    assert probes["failing"]["remark"].startswith(f"failed: {FAILURE}")
+    assert FAILURE in probes["failing"]["remark"]
     for name, (_, how) in ENDING.items():
         assert probes[name]["level"] == "problem"
         assert f"failed: loading it ended the process: {how}" in probes[name]["remark"]

@@ -115,7 +115,7 @@ def test_what_cannot_be_replayed_says_why(
     assert problem in replayed(tmp_path, **changes)["problem"]
 
 
-def test_a_line_that_is_no_call_is_named_and_left_out(
+def test_a_line_that_is_no_call_is_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "calls"

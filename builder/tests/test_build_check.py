@@ -156,7 +156,7 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
     assert problems == {"requires", "tiny.b"}
 
 
-def test_modules_beside_the_package_and_below_it_can_be_imported(real: Project) -> None:
+def test_modules_around_the_package_can_be_imported(real: Project) -> None:
     real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
     # A package with the name of the opp folder.
     real.configure(SOURCES + 'opp = "opp"\n')

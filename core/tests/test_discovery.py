@@ -147,7 +147,7 @@ def test_an_editable_installation(folders: tuple[Path, Path], plugin: Installed)
     assert (only().folder, only().reason) == (plugin.package, "")
 
 
-def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Installed) -> None:
+def test_what_is_no_plugin_hides_none(folder: Path, plugin: Installed) -> None:
     # What an interrupted pip left; then wheels without, and with broken, entry points.
     shutil.copytree(plugin.dist_info, folder / "~cme_first-0.9.dist-info")
     for name, text in (

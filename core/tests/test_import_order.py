@@ -99,7 +99,7 @@ def test_plugins_are_loaded_in_any_order_of_imports(site: Site, plugins: dict[st
     assert site.run(STATES) == dict.fromkeys(plugins, "loaded")
 
 
-def test_plugin_imported_first_that_imports_core_fails_and_says_what_to_do(site: Site) -> None:
+def test_plugin_imported_first_that_imports_core_fails_with_advice(site: Site) -> None:
     site.install("first", "import custom_pypto.core" + FAKES)
     site.install("second")
     given = site.run(

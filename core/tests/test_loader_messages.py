@@ -11,7 +11,7 @@ from loading import HOOKS, REPORT, failure_of
 from plugin_factory import Site, link
 
 
-def test_warning_points_to_the_line_that_imports_core_and_nothing_is_printed(site: Site) -> None:
+def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
     site.install("broken", "raise ValueError")
     (site.folder / "program.py").write_text("import custom_pypto.core", encoding="utf-8")
     done = site.start(

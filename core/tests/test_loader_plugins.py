@@ -9,7 +9,7 @@ from loading import FAKES, HOOKS
 from plugin_factory import Site
 
 
-def test_plugins_load_by_name_after_those_they_require_and_others_come_last(site: Site) -> None:
+def test_the_order_in_which_plugins_load(site: Site) -> None:
     site.install("ant", requires_ops=["zebra"])
     site.install("zebra")
     site.install("cat")

@@ -28,7 +28,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     yield from registered(tmp_path_factory, "mutation")
 
 
-def test_written_arguments_are_written_and_get_a_new_version() -> None:
+def test_written_arguments_get_a_new_version() -> None:
     x, read, maybe, one, two = (torch.ones(2) for _ in range(5))
     out = ops.headers_write(x, read, maybe=maybe, list=[one, two])
     assert [t._version for t in (x, read, maybe, one, two)] == [1, 0, 1, 1, 1]

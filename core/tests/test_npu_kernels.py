@@ -264,7 +264,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("op", MISSING)
-def test_missing_kernel_names_every_place_and_what_to_do(machine: Machine, op: str) -> None:
+def test_missing_kernel_names_every_place(machine: Machine, op: str) -> None:
     paths = {
         "folder": machine.folder,
         "launchers": Path("libcustom_pypto_npu_ascendc"),

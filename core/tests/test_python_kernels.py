@@ -164,7 +164,7 @@ def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
         """) == [[2, 2, 2, 1], [7, 7, 7, 7]]
 
 
-def test_what_may_not_be_written_to_is_refused_and_left_alone(mutating: Site) -> None:
+def test_what_may_not_be_written_to_is_left_alone(mutating: Site) -> None:
     """By the rules of the library's kernels: test_mutation.py."""
     given = mutating.load("""
         x = torch.ones(4)

@@ -176,7 +176,7 @@ def test_failure_of_the_op_names_the_line_of_the_author(failures: dict[str, list
     assert re.search(r"test_suite\.py:\d+: raise ValueError\(\"no four\"", lines[-1])
 
 
-def test_plugin_that_is_not_installed_fails_and_says_so() -> None:
+def test_plugin_that_is_not_installed_is_a_failure() -> None:
     message = "no plugin named 'no_such_plugin' is installed; installed: "
     with pytest.raises(AssertionError, match=message):
         ops_of_plugin("no_such_plugin", "cpu")
@@ -212,7 +212,7 @@ class TestOps(Conformance):
 """
 
 
-def test_test_without_a_case_fails_or_is_noted_and_never_skipped(run: Run) -> None:
+def test_test_without_a_case_is_never_skipped(run: Run) -> None:
     chosen = "exports or test_gradients or agrees_with_its_contract"
     outcomes, printed = run(EMPTY, "-k", chosen)
     assert "SKIPPED" not in outcomes.values()

@@ -91,7 +91,7 @@ def is_rare(k: object) -> bool:
     return type(k) is int and k == 2**31 - 1
 
 
-def test_right_op_passes_and_its_calls_are_counted() -> None:
+def test_calls_of_a_right_op_are_counted() -> None:
     rows: dict[str, Any] = {}
     with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
         op = Op(overload, contract=contract_of_plus)
@@ -208,7 +208,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_call_that_ends_the_process_is_named_and_the_next_one_is_run(how: str) -> None:
+def test_call_that_ends_the_process_stops_no_other(how: str) -> None:
     first = Series(calls=250)
 
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -362,7 +362,7 @@ def described(given: dict[str, Any]) -> dict[str, object]:
     return found
 
 
-def test_a_call_is_the_same_each_time_and_another_for_another_seed() -> None:
+def test_a_call_is_that_of_its_seed() -> None:
     for one, other, different in zip(calls(100), calls(100), calls(100, seed=1), strict=True):
         assert described(one.call.kwargs) == described(other.call.kwargs)
         assert described(one.call.kwargs) != described(different.call.kwargs)

@@ -59,7 +59,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_named_and_nothing_more_is_run_of_the_op(verify: Verify, fault: str) -> None:
+def test_a_fault_ends_the_checks_of_the_op(verify: Verify, fault: str) -> None:
     code, text = FAULTS[fault]
     done = verify(ONE_OP, "--time-limit", "8", arm={"launch": AT_CALL.format(code)})
     assert done.status == 1
