@@ -49,7 +49,10 @@ class Launch:
 
 
 def make_launch(symbol: str, types: str, arguments: str) -> Launch:
-    """Return a launch, of whose types and expressions the C++ headers give lists with commas."""
+    """Return a launch.
+
+    `types` and `arguments` are lists separated by commas, as the C++ headers report them.
+    """
     listed = tuple(filter(None, types.split(",")))
     expressions = tuple(cpp_text.split(arguments))
     # A template's comma is in no brackets that are counted.

@@ -72,7 +72,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     ),
     "length": Attribute(
         type="int",
-        help="of a `Tensor[]`: the number of tensors; else it has `dtype` alone",
+        help="only for a `Tensor[]`: the number of tensors. A list else has only `dtype`",
         get=len,
         cpp="length",
         message="custom_pypto::length({})",

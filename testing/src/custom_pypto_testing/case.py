@@ -202,7 +202,9 @@ class Case:
 
     @property
     def graph_key(self) -> str:
-        """Equal for cases of which torch.compile makes equal graphs, but for dtypes and floats.
+        """A key that is equal for two cases if torch.compile makes the same graph for both.
+
+        Dtypes, and most values of floats, do not change it.
 
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
         are 0 or 1, and other scalars. Of floats it copies the value, so only 0, 1, the sign and

@@ -96,7 +96,7 @@ def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]
 
 
 def _relate(op: ImportedOp, names: Sequence[str], of: Mapping[str, list[str]]) -> None:
-    """Add the rule of which dtypes belong together, if not each goes with each."""
+    """Add a rule that lists the allowed combinations of dtypes, unless all are allowed."""
     rows = list(dict.fromkeys(zip(*(of[each] for each in names), strict=True)))
     if not names or len(rows) == prod(len(set(of[each])) for each in names):
         return

@@ -78,8 +78,8 @@ class PythonKernels:
     def add_for_writes(self, ops: Iterable[str]) -> None:
         """Register what ops that write need besides kernels.
 
-        Those are kernels for views with the negative or conjugate bit, and what has graphs of
-        torch's compilers write the slices that a call writes.
+        Registers kernels for views with the negative or conjugate bit, and a rule that makes
+        compiled graphs write slices in the right place.
         """
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 

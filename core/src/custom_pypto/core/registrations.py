@@ -18,7 +18,7 @@ from custom_pypto.core.records import NAMESPACE
 
 
 class Registrations:
-    """What is registered, and was registered by those who may."""
+    """The registrations that core has checked and accepted."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
         """Record the current registrations as right; `plugins` are all that may load."""
@@ -49,7 +49,7 @@ class Registrations:
         self._known.update(dispatcher.dump_registrations(ops))
 
     def refuse_leftovers(self, culprit: Plugin) -> None:
-        """Have the ops refuse for which `culprit`, which has failed, left something registered."""
+        """Make each op refuse calls for which `culprit`, a failed plugin, left a registration."""
         changed = set(self._changed())
         for plugin in self._plugins:
             own = sorted(changed.intersection(plugin.op_names))

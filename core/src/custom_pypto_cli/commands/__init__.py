@@ -124,7 +124,8 @@ class Found(NamedTuple):
 def find() -> dict[str, Found]:
     """Return the commands by name, sorted.
 
-    A name of `WHEELS` is that wheel's alone. Of other wheels with one name none is taken.
+    A command in `WHEELS` comes only from that wheel. If two other wheels bring the same name,
+    neither is used.
     """
     found = {}
     for name, wheel in WHEELS.items():

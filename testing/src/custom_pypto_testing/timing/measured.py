@@ -49,7 +49,7 @@ class Measured:
         """Return the median of a call; None: not timed."""
         return self.times[name][1] if name in self.times else None
 
-    def ratio(self, name: str, other: str = "ours") -> float | None:
+    def ratio(self, name: str, other: str) -> float | None:
         """Return how many times longer than another call a call takes; None: not timed."""
         both = self.seconds(name), self.seconds(other)
         return both[0] / both[1] if both[0] and both[1] else None

@@ -53,10 +53,6 @@ class Peak:
     call: Callable[[], object]
     amount: float
 
-    def rate(self, rounds: int = 10) -> float:
-        """Return the best rate of some calls, per second."""
-        return self.amount / min(timeit.repeat(self.call, number=1, repeat=rounds))
-
 
 def find_peaks(work: Sequence[Work], isa: str | None, dtype: torch.dtype) -> dict[str, Peak]:
     """Return the peaks that bound work: of "flops" and of "bytes".

@@ -23,7 +23,7 @@ from .peaks import Work, at_peak, find_peaks, timed
 _CACHED_BYTES = 2**25
 
 
-def sample_names(plugin: str, op: str) -> list[str]:
+def sample_names(op: str) -> list[str]:
     """Return the names of the samples of an op on the CPU."""
     return [case.sample.name for case in op_of_plugin(op, "cpu").cases]
 
