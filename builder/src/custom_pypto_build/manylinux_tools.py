@@ -169,8 +169,10 @@ def _symbols(library: Path) -> Iterator[tuple[str, str]]:
 def is_in(version: str, glibc: tuple[int, int]) -> bool:
     """Whether libstdc++ has a version on the systems with this glibc; other names count as old."""
     found = re.fullmatch(r"(GLIBCXX_3\.4|CXXABI_1\.3)(?:\.(\d+))?", version)
-    newest = max(row for of, row in _LIBSTDCXX.items() if of <= glibc)
-    return found is None or int(found[2] or 0) <= newest[found[1].startswith("CXXABI")]
+    if found is None:
+        return True
+    glibcxx, cxxabi = max(row for of, row in _LIBSTDCXX.items() if of <= glibc)
+    return int(found[2] or 0) <= (cxxabi if found[1].startswith("CXXABI") else glibcxx)
 
 
 def _headers(target: Target, given: Compiler, own: str) -> Iterator[str]:

@@ -195,12 +195,12 @@ class _Lowering:
                 return
         names: Names = {"xs": tensor.name, "want": dim.expression}
         what = self._op.describe_dim(tensor, dim.text)
-        text = "must have {want} tensors" + " ({0})" * bool(names_in(dim.expression))
+        rule = " ({0})" if names_in(dim.expression) else ""
         yield self._of_sizes(
             Check(
                 tensor.name,
                 expression("xs.length == want", **names),
-                message(f"{text}, got {{xs.length}}", what, **names),
+                message(f"must have {{want}} tensors{rule}, got {{xs.length}}", what, **names),
                 is_of_sizes=True,
             ),
             dim,
@@ -266,10 +266,12 @@ class _Lowering:
         names: Names = {"x": tensor.element, "y": same or ""}
         conditions, expected = [], []
         if same is not None:
-            is_list = self._op.is_list(same)
-            conditions += ["not y.length >= 1"] if is_list else []
+            element = same
+            if self._op.is_list(same):
+                element = f"{same}[0]"
+                conditions.append("not y.length >= 1")
             conditions.append("x.dtype == y.dtype")
-            expected.append(f"have the dtype of '{same}{'[0]' * is_list}' ({{y.dtype}})")
+            expected.append(f"have the dtype of '{element}' ({{y.dtype}})")
         if allowed:
             conditions.append(f"x.dtype in ({', '.join(allowed)},)")
             expected.append(f"be {any_of(allowed)}")

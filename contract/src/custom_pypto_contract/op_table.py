@@ -74,10 +74,8 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
         if key in _KEPT:
             return value
         if isinstance(value, dict):
-            # The keys of a tree are arguments and their values.
             return {
-                name: fill_in_value(key if key in _TREES else None if key in _NAMED else name, each)
-                for name, each in value.items()
+                name: fill_in_value(_key_within(key, name), each) for name, each in value.items()
             }
         if isinstance(value, list):
             return [fill_in_value(key, each) for each in value]
@@ -90,6 +88,14 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
         return value_pattern.sub(written, value)
 
     return {key: fill_in_value(key, value) for key, value in body.items()}
+
+
+def _key_within(key: str | None, name: str) -> str | None:
+    """Return the key that says what `name` in the table of `key` holds."""
+    if key in _TREES:
+        # The names in a tree are arguments and their values.
+        return key
+    return None if key in _NAMED else name
 
 
 def check_constants(constants: Constants) -> None:
@@ -317,14 +323,14 @@ class OpTable:
 
     def _normalised(self, where: str, keys: Iterable[Key], values: Table) -> Table:
         """Return the values of all keys, with defaults for what is left out."""
-        return {
-            key.name: copy(key.default)
-            if values.get(key.name) is None
-            else self._tree(f"{where}.{key.name}", values[key.name])
-            if key.is_tree
-            else values[key.name]
-            for key in keys
-        }
+
+        def normalise(key: Key) -> Any:
+            value = values.get(key.name)
+            if value is None:
+                return copy(key.default)
+            return self._tree(f"{where}.{key.name}", value) if key.is_tree else value
+
+        return {key.name: normalise(key) for key in keys}
 
     def _tree(self, where: str, value: Any) -> Any:
         """Return the normalised tree of a leaf, or of ``{selector: {value: tree}}``."""
@@ -488,8 +494,8 @@ def _own_message(argument: str, check: ast.expr) -> str | None:
             value = ast.unparse(left)
             if value not in (argument, f"{argument}.dtype"):
                 return None
-            first = elements[0]
-            quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
+            has_texts = isinstance(elements[0], ast.Constant) and isinstance(elements[0].value, str)
+            quote = "'" if has_texts else ""
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
         case ast.BoolOp(ast.And(), parts):
             pass

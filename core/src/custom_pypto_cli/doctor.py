@@ -214,7 +214,8 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     value = f"{plugin['version'] or '(no version)'} {status}"
     if status is Status.LOADED:
         ops = ", ".join(op["name"] for op in plugin["ops"])
-        value += f"{isa and f' ({isa})'} in {1000 * plugin['load_time']:.0f} ms: {ops}"
+        value += f" ({isa})" if isa else ""
+        value += f" in {1000 * plugin['load_time']:.0f} ms: {ops}"
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"

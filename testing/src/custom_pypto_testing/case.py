@@ -196,7 +196,8 @@ class Case:
 
     def expect_tensors(self, returned: object, what: str) -> None:
         """Raise AssertionError if the results of `what` are not those of the schema."""
-        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op.schema)) else ""
+        returns = tensor_returns(self.op.schema)
+        fault = describe_wrong(returned, returns) if returns else ""
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 

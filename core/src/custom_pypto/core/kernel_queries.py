@@ -89,8 +89,12 @@ def query(library: Path, function: str) -> list[tuple[str, str]]:
     report.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     report.restype = ctypes.c_size_t
     size = 0
-    # A later search may find another kernel.
-    while (needed := report(buffer := ctypes.create_string_buffer(size), size)) > size:
+    while True:
+        buffer = ctypes.create_string_buffer(size)
+        needed = report(buffer, size)
+        if needed <= size:
+            break
+        # A later search may find another kernel, and need more again.
         size = needed
     if needed == 0:
         raise PluginError(f"{library} failed to look for NPU kernels")
