@@ -80,8 +80,12 @@ def build(
     library.parent.mkdir(parents=True, exist_ok=True)
     command = [
         compiler,
-        *("-x", "asc", f"--npu-arch={architecture}"),
-        *("-std=c++17", "-O2", "-fPIC", "-shared"),
+        *("-x", "asc"),
+        f"--npu-arch={architecture}",
+        "-std=c++17",
+        "-O2",
+        "-fPIC",
+        "-shared",
         *(f"-I{folder}" for folder in plugin.include_dirs),
         *plugin.ascendc_sources,
         *("-o", str(library)),

@@ -20,8 +20,16 @@ REMEDY = (
 _TAKEN_BY = {
     # ABIs widen smaller integers.
     "int64_t": (
-        *("int64_t", "int32_t", "int16_t", "int8_t", "int"),
-        *("uint64_t", "uint32_t", "uint16_t", "uint8_t", "size_t"),
+        "int64_t",
+        "int32_t",
+        "int16_t",
+        "int8_t",
+        "int",
+        "uint64_t",
+        "uint32_t",
+        "uint16_t",
+        "uint8_t",
+        "size_t",
     ),
     # An enum is an int.
     "aclDataType": ("aclDataType", "int32_t", "int"),

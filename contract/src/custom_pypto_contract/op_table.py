@@ -38,7 +38,13 @@ _TREES = frozenset(key.name for key in _KEYS if key.is_tree)
 _KEPT = frozenset(
     (
         *(key.name for key in _KEYS if key.is_prose),
-        *("argument", "like", "include", "check_order", "parameters", "dtype", "allowed_when"),
+        "argument",
+        "like",
+        "include",
+        "check_order",
+        "parameters",
+        "dtype",
+        "allowed_when",
     )
 )
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""

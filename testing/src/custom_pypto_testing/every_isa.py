@@ -40,7 +40,8 @@ print(*available)
 sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in failed) or 0)
 """
 _OPTIONS = (
-    *("-q", "-p", "no:cacheprovider"),
+    "-q",
+    *("-p", "no:cacheprovider"),
     # pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )

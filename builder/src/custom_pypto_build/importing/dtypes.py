@@ -50,7 +50,8 @@ def describe(op: ImportedOp, definition: Definition) -> None:
     for tensor in definition.results:
         same = _same_as(tensor, columns, of)
         different = list(dict.fromkeys(of.get(tensor.name, ())))
-        dtype = f"={same}" if same else UNKNOWN if len(different) != 1 else different[0]
+        dtype = different[0] if len(different) == 1 else UNKNOWN
+        dtype = f"={same}" if same else dtype
         op.outputs[tensor.name]["dtype"] = dtype
         if dtype == UNKNOWN:
             given = f": one of {', '.join(different)}" if different else ""

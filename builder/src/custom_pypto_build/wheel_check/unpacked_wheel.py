@@ -25,8 +25,14 @@ MOST_RATIO = 200
 _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
-    *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 

@@ -120,7 +120,10 @@ class Verification:
         start = time.monotonic()
         outcome = subprocess_call.call(
             in_child.check,
-            *(checks, op, self._device, self._most),
+            checks,
+            op,
+            self._device,
+            self._most,
             time_limit=self._time_limit,
             environment={**self._environment, **dict.fromkeys(FASTER, "0"), **run.variables},
         )
