@@ -79,7 +79,7 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     ),
 }
 OF_LISTS = ("length", "dtype", "numel", "nbytes")
-"""The attributes of a list of tensors: the dtype is of its first, the costs are sums of all."""
+"""The attributes of a list of tensors: `dtype` is the first tensor's, the costs are sums."""
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(

@@ -122,7 +122,7 @@ def _check_dtype(op: OpContract, dtype: Dtypes) -> None:
 
 
 def _check_is_given(op: OpContract, key: str, name: str) -> None:
-    """Check that `name` is a tensor, or a list of them, that is never None."""
+    """Check that `name` is a tensor or a list of tensors, and never None."""
     lists = {each.name for each in op.tensors}
     tensors = {each.name: each for each in op.arguments if each.is_tensor or each.name in lists}
     check_known(name, tensors, f"{key}: there is no tensor {name!r}")

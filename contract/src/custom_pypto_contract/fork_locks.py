@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class ForkLock:
-    """Enter its `lock`, which a thread may do again; a child has a new one."""
+    """Holds `lock`: a thread may enter it again, and a forked child gets a new one."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()

@@ -432,10 +432,10 @@ class OpTable:
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})
         limits: dict[str, list[Table]] = {}
-        # The op's own come first: where several are broken, the error is that of the op.
+        # The op's own rules come first: if several are broken, the error is about one of them.
         for body in (self._body, *(self._groups[each] for each in self._included)):
             given = body.get("npu", {}).get("limits", {})
-            # A list holds those of every kernel.
+            # A list holds the rules for every kernel.
             by_kernel: Table = {"": {"rules": given}} if isinstance(given, list) else given
             for name, each in by_kernel.items():
                 where = f"npu.limits.{name}".removesuffix(".")

@@ -38,7 +38,7 @@ class DoctorContext:
     """What the sections of one report share."""
 
     time_limit: float = TIME_LIMIT
-    """Seconds that each process of its own may take."""
+    """The seconds that each child process may take."""
 
     @cached_property
     def loaded(self) -> tuple[Outcome, dict[str, Outcome]]:

@@ -103,7 +103,7 @@ def find_ops(
 
 
 def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
-    """Return that nothing is called `name`, and what is."""
+    """Return the text that nothing is called `name`, with names that are similar."""
     known = {plugin.name for plugin in plugins}
     known |= {plugin.distribution for plugin in plugins}
     known |= {op.name for plugin in plugins for op in plugin.ops}
@@ -118,7 +118,7 @@ def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
 def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
     """Return `record` as plain data: a path is its text, and what does not exist is empty.
 
-    That of a plugin also has the instruction set of its CPU kernels, or why there is none.
+    The record of a plugin also has the instruction set of its CPU kernels, or why there is none.
     """
     plain: dict[str, Any] = _plain(record)
     if "ops" in plain:

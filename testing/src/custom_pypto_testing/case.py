@@ -82,7 +82,7 @@ class Case:
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors given, by argument name; those of a list as ``name[0]``, ``name[1]``, ..."""
+        """The tensors given, by argument name; in a list they are ``name[0]``, ``name[1]``, ..."""
         return {
             leaf: each
             for name, value in self.arguments.items()
@@ -195,7 +195,7 @@ class Case:
         return Run(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
-        """Raise AssertionError if the results of `what` are not those of the schema."""
+        """Raise AssertionError if the results of `what` do not fit the schema."""
         returns = tensor_returns(self.op.schema)
         fault = describe_wrong(returned, returns) if returns else ""
         if fault:

@@ -62,7 +62,10 @@ def describe(op: ImportedOp, definition: Definition) -> None:
 def _known(
     op: ImportedOp, definition: Definition, columns: Sequence[Tensor]
 ) -> dict[str, list[str]]:
-    """Return the dtypes of each tensor that ops.toml has: of columns, whole combinations."""
+    """Return the dtypes of each tensor, but for those that ops.toml lacks.
+
+    Of columns, a whole combination is left out if ops.toml lacks one of its dtypes.
+    """
     tensors = [*definition.inputs, *definition.results]
     others = [each for each in tensors if each.dtypes and not each.is_column]
     for tensor in (*columns, *others):
@@ -85,7 +88,7 @@ def _known(
 
 
 def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]) -> str | None:
-    """Return the input before `tensor` that always has its dtype, if that is one of several."""
+    """Return an earlier input that always has the dtype of `tensor`, which may have several."""
     if not tensor.is_column or len(set(of.get(tensor.name, ()))) < 2:
         return None
     for each in columns:

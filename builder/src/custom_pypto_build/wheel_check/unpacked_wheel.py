@@ -21,7 +21,7 @@ MOST_FILES = 20_000
 MOST_BYTES = 4 << 30
 """The most bytes that all files have together, unpacked."""
 MOST_RATIO = 200
-"""How many times the size of the wheel they have at most."""
+"""The most bytes of unpacked files for each byte of the wheel."""
 _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (

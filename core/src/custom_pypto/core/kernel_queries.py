@@ -25,9 +25,9 @@ class NpuKernelRecord:
     symbols: tuple[str, ...]
     """The aclnn kernels that can serve it, the preferred first."""
     symbol: str
-    """The one that is used, or would be at the next call; empty when the machine has none."""
+    """The kernel that is used, or would be at the next call; empty when the machine has none."""
     library: Path | None
-    """The library that has it; None when the machine has none."""
+    """The library that has the kernel; None when the machine has none."""
     origin: str
     """The owner of that library: "the plugin's own opp package", "a custom opp package" or
     "CANN"; empty when the machine has none."""
@@ -35,13 +35,13 @@ class NpuKernelRecord:
     """When the machine has none: every place that was searched, and what was found there. Else the
     libraries that have a preferred one, for another NPU."""
     fault: str = ""
-    """Why the one that was found must not be used; then there is none."""
+    """Why the kernel that was found must not be used; then `symbol` is empty."""
     mismatch: str = ""
-    """What its header declares otherwise than the plugin passes."""
+    """How the kernel's header differs from what the plugin passes."""
     unchecked: str = ""
     """Why what the plugin passes cannot be compared with a header."""
     shadowed: tuple[Path, ...] = ()
-    """The libraries of further opp packages that have it too, in the order of the search."""
+    """The libraries of further opp packages that have the kernel too, in search order."""
 
 
 def query_cpu_isa(library: Path) -> str | None:

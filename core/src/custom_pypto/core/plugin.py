@@ -69,7 +69,7 @@ class Plugin:
 
     @property
     def title(self) -> str:
-        """How messages call it, on one line."""
+        """The plugin's name in messages, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return printable(f"the plugin {self.name!r} ({distribution})")
 

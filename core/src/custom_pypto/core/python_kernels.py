@@ -63,7 +63,7 @@ class PythonKernels:
                 self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
-        """Have every call of `op`, which has no kernel, raise RuntimeError with `text`."""
+        """Make every call of `op`, which has no kernel, raise RuntimeError with `text`."""
 
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError(text)
@@ -71,7 +71,7 @@ class PythonKernels:
         self.library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_refusal(self, op: str, keys: Sequence[str], contract: LazyContract) -> None:
-        """Have calls of `op` that no kernel takes say why. `keys` are those with kernels."""
+        """Make calls of `op` that no kernel takes raise the reason; `keys` have kernels."""
         check = checked_kernel(contract, lambda *args, **kwargs: None)
         self.library.impl(op, OpArguments(op).refusal(keys, check), EVERY_DEVICE)  # type: ignore[no-untyped-call]
 

@@ -96,7 +96,7 @@ def _compiled(call: Case, function: Callable[..., object]) -> Mapping[str, Timed
 
 
 def _on_copies(call: Case, function: Callable[..., object]) -> Timed:
-    """Return a call that finds what it writes to as it was before."""
+    """Return a call; what it writes to is restored before each run."""
     own = call.copy()
     written = own.mutable
 
