@@ -38,6 +38,8 @@ class Environment:
     log: str = ""
     record: str = ""
     lockfile: str | None = None
+    problems: tuple[str, ...] = ()
+    """Values that could not be understood, each with what is allowed."""
 
     def reason_to_block(self, plugin: str) -> str | None:
         """Return the reason why the plugin called `plugin` must not load, or None."""
@@ -56,7 +58,7 @@ class Environment:
         """
         known = sorted(set(plugins))
         installed = ", ".join(known) or "none"
-        texts = []
+        texts = [*self.problems]
         for variable, names in ((ALLOW, self.allow or ()), (DISABLE, self.disable)):
             if unknown := sorted({*names} - {*known}):
                 named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
@@ -67,7 +69,9 @@ class Environment:
 
 
 def read(process: Mapping[str, str] = os.environ) -> Environment:
-    """Return what the variables of a process say; never raises."""
+    """Return what the variables of a process say; never raises, see `Environment.problems`."""
+    strict = process.get(STRICT, "").strip().lower()
+    unknown = f"{STRICT} is {strict!r}, which is taken for 1; set it to 1 or to 0"
     record = process.get(RECORD, "")
     allow = process.get(ALLOW)
     log = process.get(LOG, "")
@@ -76,10 +80,11 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
     return Environment(
         allow=None if allow is None else _names(allow),
         disable=_names(process.get(DISABLE, "")),
-        strict=process.get(STRICT, "").strip().lower() not in _OFF,
+        strict=strict not in _OFF,
         log=log,
         record="" if record.strip().lower() in _OFF else record,
         lockfile=process.get(LOCKFILE),
+        problems=() if strict in _ON | _OFF else (unknown,),
     )
 
 

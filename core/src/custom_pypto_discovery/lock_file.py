@@ -145,18 +145,26 @@ _LABELS = {
     "library": "a library with sha256",
     "files": "a package whose files have the sha256",
 }
-_TEXTS = {**dict.fromkeys(_LABELS, tables.filled_text), "library": tables.optional(tables.text)}
-_check_plugins = tables.list_of(tables.record(_TEXTS, _TEXTS))
+_SHA256 = tables.text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits")
+_VALUES = {
+    **dict.fromkeys(_LABELS, tables.filled_text),
+    "manifest": _SHA256, "library": tables.optional(_SHA256), "files": _SHA256,
+}
+_check_plugins = tables.list_of(tables.record(_VALUES, _VALUES))
 
 
 def _parse(text: str) -> dict[str, LockedPlugin]:
     document = json.loads(text)
     tables.table("the file", document)
-    if (version := document.get("custom_pypto_lock")) != VERSION:
+    version = document.get("custom_pypto_lock")
+    if type(version) is not int or version != VERSION:
         raise TableError("custom_pypto_lock", f"must be {VERSION}", version)
     plugins = document.get("plugins")
     _check_plugins("plugins", plugins)
-    found = {each["name"]: each for each in plugins}
+    found = {
+        each["name"]: {**each, "distribution": normalize_name(each["distribution"])}
+        for each in plugins
+    }
     if len(found) < len(plugins):
         raise TableError("plugins", "names one plugin more than once")
     return found
