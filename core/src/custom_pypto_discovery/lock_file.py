@@ -161,7 +161,7 @@ def _parse(text: str) -> dict[str, LockedPlugin]:
         raise TableError("custom_pypto_lock", f"must be {VERSION}", version)
     plugins = document.get("plugins")
     _check_plugins("plugins", plugins)
-    found = {
+    found: dict[str, LockedPlugin] = {
         each["name"]: {**each, "distribution": normalize_name(each["distribution"])}
         for each in plugins
     }
