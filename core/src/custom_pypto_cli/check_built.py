@@ -17,9 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_contract.manifest import OPP_LIBRARY
-from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
 from custom_pypto_cli import plugin_list, subprocess_call
@@ -31,15 +31,15 @@ TIME_LIMIT = 300.0
 def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
     # A lock file allows what is installed, and this is not yet.
-    os.environ.pop(environment.LOCKFILE, None)
+    os.environ.pop(variables.LOCKFILE, None)
     outcome = subprocess_call.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
         time_limit=TIME_LIMIT,
         environment={
-            environment.ALLOW: plugin,
-            environment.DISABLE: "",
-            environment.STRICT: "",
+            variables.PLUGINS: plugin,
+            variables.DISABLE: "",
+            variables.STRICT: "",
             # A plugin registers its ops without torch_npu, which may lack the CANN that it needs.
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         },

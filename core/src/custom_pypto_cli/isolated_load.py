@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from custom_pypto_contract.variables import DISABLE, PLUGINS
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import Status
 
@@ -37,7 +38,7 @@ def load(
 
 def without(plugins: Iterable[str]) -> dict[str, str]:
     """Return the variables of a process that loads all plugins but these."""
-    return {environment.DISABLE: ",".join(sorted([*environment.read().disable, *plugins]))}
+    return {DISABLE: ",".join(sorted([*environment.read().disable, *plugins]))}
 
 
 def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> None:
@@ -48,7 +49,7 @@ def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> 
             uninstall = f"pip uninstall {shlex.quote(plugin['distribution'])}"
             reason = (
                 f"loading it ended the process: {ended[name].failure}\n"
-                f"set {environment.DISABLE}={name}, or {uninstall}"
+                f"set {DISABLE}={name}, or {uninstall}"
             )
             plugin.update(status=str(Status.FAILED), reason=reason)
 
@@ -64,7 +65,7 @@ def _find_culprit(
     outcomes: dict[int, Outcome] = {}
 
     def ends(count: int) -> bool:
-        variables = {**blocked, environment.ALLOW: ",".join(names[:count])}
+        variables = {**blocked, PLUGINS: ",".join(names[:count])}
         outcomes[count] = subprocess_call.call(
             plugin_list.load_all, time_limit=time_limit, environment=variables
         )

@@ -13,8 +13,8 @@ from custom_pypto_contract.manifest import GROUP, Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten
 
-LOADING = "custom_pypto_loading"
-"""Attribute of core's log records of the begin and the end of loading: the plugin's name, or ''."""
+LOADING_ATTRIBUTE = "custom_pypto_loading"
+"""Log records of the begin and the end of loading have it: the plugin's name, or ''."""
 
 
 class Status(str, Enum):

@@ -17,9 +17,9 @@ from typing import Any
 
 from custom_pypto_contract import manifest, small_file, tables
 from custom_pypto_contract.tables import TableError
+from custom_pypto_contract.variables import LOCKFILE
 
 from custom_pypto_discovery import library_file, ownership
-from custom_pypto_discovery.environment import LOCKFILE
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name
 
 VERSION = 1

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
+
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
 
 

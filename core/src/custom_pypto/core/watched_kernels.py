@@ -15,8 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from custom_pypto_contract.variables import LOG
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_discovery.environment import LOG, STANDARD_ERROR, Environment
+from custom_pypto_discovery.environment import STANDARD_ERROR, Environment
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core.call_file import CallFile
