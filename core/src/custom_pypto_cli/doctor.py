@@ -18,7 +18,7 @@ from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import CPU_ISA, DISABLE, KNOWN, LOCKFILE, PLUGINS
 from custom_pypto_discovery import candidates, discovery, distributions, environment, lock_file
 from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, major_minor, this_host
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, uninstall
 
 from custom_pypto_cli import isolated_load, plugin_list, subprocess_call
 from custom_pypto_cli.report import Check
@@ -218,7 +218,7 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"
-        check = check.with_problem(reason, f"or pip uninstall {plugin['distribution']}")
+        check = check.with_problem(reason, f"or {uninstall(plugin['distribution'])}")
     elif status is Status.BLOCKED:
         check = check.with_note(f"{name} is blocked", plugin["reason"])
     elif isa.startswith(plugin_list.NO_ISA):

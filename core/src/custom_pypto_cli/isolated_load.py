@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from custom_pypto_contract.variables import DISABLE, PLUGINS
 from custom_pypto_discovery import discovery, environment
-from custom_pypto_discovery.installed_plugin import Status
+from custom_pypto_discovery.installed_plugin import Status, uninstall
 
 from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
@@ -46,10 +45,9 @@ def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> 
     for plugin in plugins:
         name = plugin["name"]
         if name in ended:
-            uninstall = f"pip uninstall {shlex.quote(plugin['distribution'])}"
             reason = (
                 f"loading it ended the process: {ended[name].failure}\n"
-                f"set {DISABLE}={name}, or {uninstall}"
+                f"set {DISABLE}={name}, or {uninstall(plugin['distribution'])}"
             )
             plugin.update(status=str(Status.FAILED), reason=reason)
 

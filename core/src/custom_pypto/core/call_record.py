@@ -19,6 +19,7 @@ from custom_pypto_discovery.environment import CALLS
 
 from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.call_file import CallFile
+from custom_pypto.core.call_text import PLAIN_TENSORS, name_dtype
 
 FORMAT = 1
 """The number of the form in which calls are kept; another one is not read."""
@@ -148,14 +149,14 @@ def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.
 
 
 def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> dict[str, Any]:
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
+    if type(tensor) not in PLAIN_TENSORS or tensor.is_meta:
         raise NotRecordableError("a tensor without values of its own")
     try:
         expect_memory("the record", "", tensor)
     except RuntimeError as error:
         raise NotRecordableError(str(error)) from None
     encoded: dict[str, Any] = {
-        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "dtype": name_dtype(tensor.dtype),
         "shape": [*tensor.shape],
         "strides": [*tensor.stride()],
         "device": str(tensor.device),

@@ -13,7 +13,7 @@ import custom_pypto.core
 import torch
 from custom_pypto.core import PluginRecord
 from custom_pypto_contract import manifest
-from custom_pypto_discovery.installed_plugin import op_family
+from custom_pypto_discovery.installed_plugin import op_family, uninstall
 
 _HERE = Path(__file__).parent
 (_FILE,) = _HERE.glob(f"wheel/*/{manifest.FILE_NAME}")
@@ -38,7 +38,7 @@ def _load() -> PluginRecord:
         raise ImportError(
             f"{_HERE} has {_PLUGIN.distribution} {_PLUGIN.version}, but {found.distribution}"
             f" {found.version} is loaded, and a process can have one:"
-            f" pip uninstall {found.distribution}, or write the folder from its wheel"
+            f" {uninstall(found.distribution)}, or write the folder from its wheel"
         )
     return found
 
