@@ -89,6 +89,7 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
     own = find_packages(opp) if opp else ()
     places = [*(package / OPP_LIBRARY for package in own), *packages]
     if cann := os.environ.get("ASCEND_HOME_PATH"):
+        # All of CANN's libraries are beside this one, so their headers are in one folder.
         places.append(Path(cann, "lib64", "libopapi.so"))
     for launch in launches:
         compared = (kernel_headers.compare(launch, plugin, place) for place in places)
