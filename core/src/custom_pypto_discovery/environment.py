@@ -7,18 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from custom_pypto_contract import variables
 from custom_pypto_contract.errors import find_similar
-
-ALLOW = variables.PLUGINS
-DISABLE = variables.DISABLE
-STRICT = variables.STRICT
-LOG = variables.LOG
-RECORD = variables.RECORD
-LOCKFILE = variables.LOCKFILE
+from custom_pypto_contract.variables import DISABLE, LOCKFILE, LOG, PLUGINS, RECORD, STRICT
 
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
+
+CALLS = "calls.jsonl"
+"""The file of the calls in a folder that `Environment.record` names."""
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -48,8 +44,8 @@ class Environment:
         if self.allow is None or plugin in self.allow:
             return None
         if not self.allow:
-            return f"{ALLOW} is set and empty, which loads no plugin; unset it to load all"
-        return f"{ALLOW} does not name it; add it to the variable, or unset that to load all"
+            return f"{PLUGINS} is set and empty, which loads no plugin; unset it to load all"
+        return f"{PLUGINS} does not name it; add it to the variable, or unset that to load all"
 
     def warnings(self, plugins: Iterable[str]) -> tuple[str, ...]:
         """Return a text for each thing in the variables that has no effect.
@@ -59,7 +55,7 @@ class Environment:
         known = sorted(set(plugins))
         installed = ", ".join(known) or "none"
         texts = [*self.problems]
-        for variable, names in ((ALLOW, self.allow or ()), (DISABLE, self.disable)):
+        for variable, names in ((PLUGINS, self.allow or ()), (DISABLE, self.disable)):
             if unknown := sorted({*names} - {*known}):
                 named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
                 texts.append(
@@ -73,7 +69,7 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
     strict = process.get(STRICT, "").strip().lower()
     unknown = f"{STRICT} is {strict!r}, which is taken for 1; set it to 1 or to 0"
     record = process.get(RECORD, "")
-    allow = process.get(ALLOW)
+    allow = process.get(PLUGINS)
     log = process.get(LOG, "")
     if (switch := log.strip().lower()) in _ON | _OFF:
         log = STANDARD_ERROR if switch in _ON else ""

@@ -17,10 +17,15 @@ from typing import Any
 
 from custom_pypto_contract import manifest, small_file, tables
 from custom_pypto_contract.tables import TableError
+from custom_pypto_contract.variables import LOCKFILE
 
 from custom_pypto_discovery import library_file, ownership
-from custom_pypto_discovery.environment import LOCKFILE
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name
+from custom_pypto_discovery.installed_plugin import (
+    InstalledPlugin,
+    install_again,
+    normalize_name,
+    uninstall,
+)
 
 VERSION = 1
 """The form of the file. A core reads its own version only."""
@@ -55,8 +60,8 @@ class Lock:
         if need is None:
             return (
                 f"is not in the lock file {self.path}, which allows"
-                f" {', '.join(self.plugins) or 'no plugin'}; pip uninstall"
-                f" {shlex.quote(plugin.distribution)}, or {self._rewrite}"
+                f" {', '.join(self.plugins) or 'no plugin'};"
+                f" {uninstall(plugin.distribution)}, or {self._rewrite}"
             )
         try:
             have = describe(plugin)
@@ -64,11 +69,11 @@ class Lock:
             return f"its files cannot be compared with the lock file {self.path}: {error}"
         for key, label in _LABELS.items():
             if (given := have[key]) != (wanted := need[key]):
-                wheel = shlex.quote(f"{need['distribution']}=={need['version']}")
+                wheel = f"{need['distribution']}=={need['version']}"
                 return (
                     f"the lock file {self.path} allows {label} {_brief(wanted)},"
-                    f" installed is {_brief(given)}; install what it allows: pip install"
-                    f" --force-reinstall --no-deps {wheel}; or {self._rewrite}"
+                    f" installed is {_brief(given)};"
+                    f" install what it allows: {install_again(wheel)}; or {self._rewrite}"
                 )
         return ""
 

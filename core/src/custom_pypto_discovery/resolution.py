@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from custom_pypto_discovery.environment import DISABLE
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
+from custom_pypto_contract.variables import DISABLE
+
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family, uninstall
 
 
 def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
@@ -72,7 +73,7 @@ def _conflict(
                 f"{distributions[0]} has {len(same)} entry points called {plugin.name!r}, so none"
                 " loads; its author must give each plugin a name of its own"
             )
-        choices = [f"pip uninstall {each}" for each in distributions]
+        choices = list(map(uninstall, distributions))
         return (
             f"{' and '.join(distributions)} each provide a plugin called {plugin.name!r}, so none"
             f" of them loads; leave out all but one: {', or '.join(choices)}"
@@ -81,7 +82,7 @@ def _conflict(
         if len(same := providers[op]) > 1:
             owners = [f"the plugin {each.name!r} of {each.distribution}" for each in same]
             choices = [
-                f"{DISABLE}={each.name} (or pip uninstall {each.distribution})" for each in same
+                f"{DISABLE}={each.name} (or {uninstall(each.distribution)})" for each in same
             ]
             return (
                 f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads;"

@@ -71,7 +71,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
                 raise
             raise RuntimeError(shown) from error
         returned = (results,) if len(op.schema.returns) == 1 else results
-        # `OpArguments.guard` refuses results that are no tuple.
+        # `OpArguments.with_checks` refuses results that are no tuple.
         values = returned if isinstance(returned, tuple | list) else ()
         try:
             pairs = zip(op.outputs or (), values, strict=False)
