@@ -26,7 +26,7 @@ def readable(symbol: str) -> str:
 
 
 def test_the_documentation_lists_the_functions_that_the_headers_look_up() -> None:
-    (section,) = re.findall(r"## What is needed of torch_npu\n(.*?)\n## ", DOCUMENT, re.DOTALL)
+    (section,) = re.findall(r"## What a launch uses of torch_npu\n(.*?)\n## ", DOCUMENT, re.DOTALL)
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert sorted(listed) == sorted(map(readable, looked_up()))

@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 _HOOKS = (
-    *("build_editable", "prepare_metadata_for_build_editable"),
-    *("build_wheel", "prepare_metadata_for_build_wheel"),
+    "build_editable",
+    "prepare_metadata_for_build_editable",
+    "build_wheel",
+    "prepare_metadata_for_build_wheel",
     "build_sdist",
 )
 

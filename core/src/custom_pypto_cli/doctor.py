@@ -38,7 +38,7 @@ class DoctorContext:
     """What the sections of one report share."""
 
     time_limit: float = TIME_LIMIT
-    """Seconds that each process of its own may take."""
+    """The seconds that each child process may take."""
 
     @cached_property
     def loaded(self) -> tuple[Outcome, dict[str, Outcome]]:
@@ -214,7 +214,8 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     value = f"{plugin['version'] or '(no version)'} {status}"
     if status is Status.LOADED:
         ops = ", ".join(op["name"] for op in plugin["ops"])
-        value += f"{isa and f' ({isa})'} in {1000 * plugin['load_time']:.0f} ms: {ops}"
+        value += f" ({isa})" if isa else ""
+        value += f" in {1000 * plugin['load_time']:.0f} ms: {ops}"
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"

@@ -16,8 +16,9 @@ def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
     """Return the plugins with each decided on.
 
     The accepted come first, in loading order: those that require no op by name, then each after the
-    plugins whose ops it requires. The others follow by name. Two plugins with one name or one op are both rejected: the
-    user chooses. A plugin that requires one that does not load gets that one's status.
+    plugins whose ops it requires. The others follow by name. Two plugins with one name or one op
+    are both rejected: the user chooses. A plugin that requires one that does not load gets that
+    one's status.
     """
     decided = _reject_conflicts(sorted(plugins, key=lambda each: each.order))
     while (checked := _check_requirements(decided)) != decided:

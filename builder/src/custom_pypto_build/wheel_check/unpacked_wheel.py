@@ -21,13 +21,19 @@ MOST_FILES = 20_000
 MOST_BYTES = 4 << 30
 """The most bytes that all files have together, unpacked."""
 MOST_RATIO = 200
-"""How many times the size of the wheel they have at most."""
+"""The most bytes of unpacked files for each byte of the wheel."""
 _MOST_SHOWN = 3
 _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
-    *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 

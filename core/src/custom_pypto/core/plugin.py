@@ -74,7 +74,7 @@ class Plugin:
 
     @property
     def title(self) -> str:
-        """How messages call it, on one line."""
+        """The plugin's name in messages, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return printable(f"the plugin {self.name!r} ({distribution})")
 
@@ -117,7 +117,7 @@ class Plugin:
         self.status, self.reason = status, reason
 
     def refuse(self, ops: Iterable[str]) -> None:
-        """Have `torch.ops` say why it failed for `ops`, whatever is registered for them."""
+        """Make `torch.ops` raise its failure for `ops`, even if a kernel is still registered."""
         families = {op_family(op) for op in ops}
         namespace.forget(families)
         self.refused_ops |= families

@@ -69,8 +69,9 @@ class WatchedKernels:
         """Cover the kernels of `ops`; return the function that uncovers them."""
         library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
         for op in ops:
-            for key in filter(op.dispatch_keys.__contains__, _COVERED):
-                self._cover(library, op, key)
+            for key in _COVERED:
+                if key in op.dispatch_keys:
+                    self._cover(library, op, key)
         return library._destroy
 
     def _cover(self, library: torch.library.Library, op: OpRecord, key: str) -> None:
