@@ -136,7 +136,8 @@ def test_leftovers_in_an_earlier_folder(folders: tuple[Path, Path], plugin: Inst
     assert (only().folder, only().version) == (plugin.package, "1.0")
 
 
-def test_the_first_of_two_folders_counts(folders: tuple[Path, Path], plugin: Installed) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_the_first_of_two_folders_counts(folders: tuple[Path, Path]) -> None:
     first = install(folders[0], version="0.9")
     assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
 
@@ -157,7 +158,8 @@ def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Ins
     assert (only().distribution, only().reason) == ("acme-first", "")
 
 
-def test_a_foreign_finder_that_raises(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_a_foreign_finder_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_distributions(context: object) -> None:
         raise RuntimeError("not today")
 
@@ -450,7 +452,8 @@ def test_endless_metadata(plugin: Installed, make: Callable[[Path], object], fil
     assert distributions.version("other") == ""
 
 
-def test_a_module_without_spec(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_a_module_without_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
     assert only().reason.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
 

@@ -153,7 +153,9 @@ _LABELS = {
 _SHA256 = tables.text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits")
 _VALUES = {
     **dict.fromkeys(_LABELS, tables.filled_text),
-    "manifest": _SHA256, "library": tables.optional(_SHA256), "files": _SHA256,
+    "manifest": _SHA256,
+    "library": tables.optional(_SHA256),
+    "files": _SHA256,
 }
 _check_plugins = tables.list_of(tables.record(_VALUES, _VALUES))
 
