@@ -184,26 +184,22 @@ ENDING = {
 }
 
 
-@pytest.fixture
-def site(
-    new_environment: Callable[..., Scratch], tmp_path: Path
-) -> tuple[Scratch, Callable[..., Any]]:
-    """An environment with a good plugin, and the function that installs another into it."""
-    environment = new_environment("custom_pypto_add_custom")
-    library = plugin_factory.compile_library(tmp_path)
-    server = ForkServer([], tmp_path, imports="")
+@pytest.fixture(scope="module")
+def ending(
+    new_environment: Callable[..., Scratch], tmp_path_factory: pytest.TempPathFactory
+) -> Scratch:
+    """An environment with a good plugin, and with those that end the process."""
+    environment, folder = new_environment("custom_pypto_add_custom"), tmp_path_factory.mktemp("end")
+    server = ForkServer([], folder, imports="")
     server.close()
-    return environment, Site(environment.site_packages, server, library).install
-
-
-def test_commands_survive_and_name_those_that_end_the_process(
-    site: tuple[Scratch, Callable[..., Any]],
-) -> None:
-    environment, install = site
+    site = Site(environment.site_packages, server, plugin_factory.compile_library(folder))
     for name, (fault, _) in ENDING.items():
-        is_library = fault.startswith(name)
-        install(name, **({"registers": fault} if is_library else {"code": fault}))
-    done = environment.custom_pypto("list", "--json", "--time-limit", "8")
+        site.install(name, **{"registers" if fault.startswith(name) else "code": fault})
+    return environment
+
+
+def test_list_shows_which_plugins_end_the_process(ending: Scratch) -> None:
+    done = ending.custom_pypto("list", "--json", "--time-limit", "8")
     plugins = {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
     assert plugins.pop("add_custom")["status"] == "loaded"
     assert plugins.keys() == ENDING.keys()
@@ -213,13 +209,20 @@ def test_commands_survive_and_name_those_that_end_the_process(
         assert plugin["reason"].startswith(how), plugin["reason"]
         advice = f"set CUSTOM_PYPTO_DISABLE={name}, or pip uninstall {plugin['distribution']}"
         assert plugin["reason"].endswith(f"\n{advice}")
-    # One that another variable blocks is not tried.
-    variables = {"CUSTOM_PYPTO_DISABLE": ",".join(ENDING.keys() - {"exit_of_c"})}
-    arguments = ("info", "custom-pypto-exit-of-c")
-    shown = environment.custom_pypto(*arguments, environment=variables).stdout
+
+
+# The others would end the process first.
+ONE = {"CUSTOM_PYPTO_DISABLE": ",".join(ENDING.keys() - {"exit_of_c"})}
+
+
+def test_info_shows_that_a_plugin_ends_the_process(ending: Scratch) -> None:
+    shown = ending.custom_pypto("info", "custom-pypto-exit-of-c", environment=ONE).stdout
     assert "status        failed\n" in shown
     assert "ended with status 0 before it was done" in shown
-    done = environment.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
+
+
+def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
+    done = ending.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
     probes = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
     assert probes["add_custom"]["level"] == "ok"
     for name, (_, how) in ENDING.items():
@@ -232,11 +235,7 @@ def test_commands_survive_and_name_those_that_end_the_process(
         assert all(name in text for name in ENDING)
 
 
-def test_the_log_says_which_plugin_ends_the_process(
-    site: tuple[Scratch, Callable[..., Any]],
-) -> None:
-    environment, install = site
-    install("quiet_exit", "import os; os._exit(0)")
+def test_the_log_says_which_plugin_ends_the_process(ending: Scratch) -> None:
     code = "import logging; logging.basicConfig(level=logging.DEBUG); import custom_pypto.core"
-    done = environment.run("-c", code)
-    assert done.stderr.splitlines()[-1].startswith("DEBUG:custom_pypto:quiet_exit: importing")
+    done = ending.run("-c", code, environment=ONE)
+    assert done.stderr.splitlines()[-1].startswith("DEBUG:custom_pypto:exit_of_c: ")

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto_contract import aclnn_launch
 from custom_pypto_contract.description import describe
 from custom_pypto_contract.errors import find_similar
+from custom_pypto_contract.variables import STRICT
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
-from custom_pypto_discovery.environment import STRICT
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
-from custom_pypto_discovery.installed_plugin import LOADING
+from custom_pypto_discovery.installed_plugin import LOADING_ATTRIBUTE, op_family
 
 from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import report_progress
@@ -53,7 +53,7 @@ class _ProgressHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Report the plugin if `record` is of the begin or the end of its loading."""
-        if (plugin := getattr(record, LOADING, None)) is not None:
+        if (plugin := getattr(record, LOADING_ATTRIBUTE, None)) is not None:
             report_progress(plugin)
 
 
@@ -83,7 +83,7 @@ def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
     bare = _strip_prefix(name)
     providers: list[PluginRecord] = []
     for plugin in plugins:
-        ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
+        ops = tuple(op for op in plugin.ops if bare in (op.name, op_family(op.name)))
         if ops:
             providers.append(replace(plugin, ops=ops))
     return providers

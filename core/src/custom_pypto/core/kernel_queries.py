@@ -8,12 +8,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from custom_pypto_contract import abi
 from custom_pypto_contract.variables import CPU_ISA
 
 from custom_pypto.core.errors import PluginError
-
-_CPU_ISA = "custom_pypto_cpu_isa_v1"
-_NPU_KERNELS = "custom_pypto_npu_kernels_v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +49,7 @@ def query_cpu_isa(library: Path) -> str | None:
         PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
     """
     try:
-        query = ctypes.CDLL(str(library))[_CPU_ISA]
+        query = ctypes.CDLL(str(library))[abi.CPU_ISA]
     except AttributeError:
         return None
     query.restype = ctypes.c_char_p
@@ -73,7 +71,7 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     Raises:
         PluginError: the library cannot report them.
     """
-    return _parse(query(library, _NPU_KERNELS))
+    return _parse(query(library, abi.NPU_KERNELS))
 
 
 def query(library: Path, function: str) -> list[tuple[str, str]]:

@@ -59,7 +59,7 @@ class PythonKernels:
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.guard(kernel, uses_memory=key != _DECOMPOSES)
+                checked = arguments.with_checks(kernel, uses_memory=key != _DECOMPOSES)
                 self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
@@ -112,7 +112,7 @@ class PythonKernels:
             arguments = OpArguments(op)
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
-                checked = arguments.guard(fake, is_fake=True)
+                checked = arguments.with_checks(fake, is_fake=True)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error

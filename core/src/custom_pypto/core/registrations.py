@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
 from custom_pypto_discovery.installed_plugin import Status
 
 from custom_pypto.core import dispatcher
