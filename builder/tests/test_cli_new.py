@@ -32,6 +32,7 @@ def test_says_what_it_wrote_and_what_is_left(capsys):
     assert capsys.readouterr().out == (
         "wrote acme-rms:\n"
         "  .gitignore\n"
+        "  README.md\n"
         "  csrc/rms.cpp\n"
         "  ops.toml\n"
         "  pyproject.toml\n"
@@ -62,9 +63,9 @@ def test_dashes_and_underscores_stand_where_they_belong(name):
 
 
 @pytest.mark.parametrize("option", ["--python", "--npu"])
-def test_a_plugin_has_at_most_six_files_and_nothing_is_overwritten(option, capsys):
+def test_a_plugin_has_at_most_seven_files_and_nothing_is_overwritten(option, capsys):
     assert main(["new", "acme-rms", option]) == 0
-    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 6
+    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 7
     capsys.readouterr()
     assert refused(capsys, "acme-rms", option) == (
         "acme-rms exists, and nothing is overwritten; choose another NAME\n"
