@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from operator import itemgetter
 
 from . import cpp_text
 from .aclnn_header import Parameter
@@ -136,7 +134,7 @@ def _names(launch: Launch, parameters: Sequence[Parameter]) -> dict[int, int]:
 
 def _align(
     launch: Launch, parameters: Sequence[Parameter], names: Mapping[int, int]
-) -> tuple[tuple[int, int], ...]:
+) -> Iterator[tuple[int, int]]:
     """Return which arguments of both belong together, in the order of both."""
     named = set(names.values())
 
@@ -148,16 +146,21 @@ def _align(
             return -1
         return _SAME_TYPE if fits else _NEITHER
 
-    @cache
-    def best(i: int, j: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Return what the arguments from `i` and `j` on are worth, and their pairs."""
-        if i == len(launch.types) or j == len(parameters):
-            return 0, ()
-        value, pairs = best(i + 1, j + 1)
-        paired = (value + worth(i, j), ((i, j), *pairs))
-        return max(paired, best(i + 1, j), best(i, j + 1), key=itemgetter(0))
-
-    return best(0, 0)[1]
+    rows, columns = len(launch.types), len(parameters)
+    # What the arguments from i and j on are worth.
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for i in reversed(range(rows)):
+        for j in reversed(range(columns)):
+            best[i][j] = max(best[i + 1][j + 1] + worth(i, j), best[i + 1][j], best[i][j + 1])
+    i = j = 0
+    while i < rows and j < columns:
+        if best[i][j] == best[i + 1][j + 1] + worth(i, j):
+            yield i, j
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
 
 
 def _find_place(

@@ -52,8 +52,8 @@ def check_names(op: OpContract) -> None:
             )
         known[nodes.INDEX] = "int"
     for key, rules in (("rules", op.rules), *op.npu.limits.items()):
-        for rule in rules:
-            _check_rule(key, rule, op, known)
+        for index, rule in enumerate(rules):
+            _check_rule(f"{key}: [{index}]", rule, op, known)
     for name, condition in op.npu.supports.items():
         _check_type(f"npu.supports.{name}", condition, known, "bool")
         _check_guards(f"npu.supports.{name}", op, condition, op.may_be_none)

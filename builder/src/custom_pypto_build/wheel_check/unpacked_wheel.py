@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from custom_pypto_contract import small_file
@@ -65,14 +64,13 @@ class UnpackedWheel:
         return frozenset(each for each in self.site.rglob("*") if each.is_file())
 
     def has_module(self, name: str) -> bool:
-        """Return whether Python would find a module in the wheel."""
-        folders: Sequence[str] = [str(self.site)]
-        for part in name.split("."):
-            found = PathFinder.find_spec(part, folders)
-            if found is None:
-                return False
-            folders = found.submodule_search_locations or []
-        return True
+        """Return whether the wheel has a module for any Python, or files in its folder."""
+        path = self.site.joinpath(*name.split("."))
+        return any(path in each.parents for each in self.files) or any(
+            each.suffix in (".py", ".so") and each.name.partition(".")[0] == path.name
+            for each in self.files
+            if each.parent == path.parent
+        )
 
     def read(self, name: str) -> str:
         """Return the text of the file `name` of its metadata, '' if there is none.
