@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP, AscendcLibrary, Library
-from custom_pypto_discovery import discovery, host
+from custom_pypto_discovery import discovery, distributions, host
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, delete
@@ -166,6 +166,14 @@ def test_a_foreign_finder_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = SimpleNamespace(find_distributions=find_distributions, find_spec=lambda *_: None)
     monkeypatch.setattr(sys, "meta_path", [broken, *sys.meta_path])
     assert only().reason == ""
+
+
+def test_manifest_that_is_a_pipe_is_not_waited_for(plugin: Installed) -> None:
+    # Where there are two versions, the manifest says which of them the package is of.
+    install(plugin.package.parent, with_package=False, version="0.9")
+    plugin.manifest.unlink()
+    os.mkfifo(plugin.manifest)
+    assert only().folder == plugin.package
 
 
 # What is rejected
@@ -441,6 +449,7 @@ def test_endless_metadata(plugin: Installed, make: Callable[[Path], object], fil
     (site / "other-1.0.dist-info").mkdir()
     make(site / "other-1.0.dist-info" / file)
     assert (only().version, only().reason) == ("1.0", "")
+    assert distributions.version("other") == ""
 
 
 @pytest.mark.usefixtures("plugin")

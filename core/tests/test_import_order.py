@@ -244,11 +244,15 @@ def test_modules_that_are_imported_again(site: Site, three: list[Path], code: st
 def test_importing_core_reads_no_contract(site: Site) -> None:
     """That takes long: it is done when an op is looked up, described, or called with fakes."""
     site.install("first", FAKES)
+    (site.folder / "torchair.py").touch()
     code = """
         import sys, custom_pypto.core
-        unneeded = {"custom_pypto.core.watched_kernels", "custom_pypto_discovery.lock_file"}
-        assert not {*unneeded, "torch.utils.flop_counter"} & {*sys.modules}
-        import torch.utils.flop_counter
+        assert not {
+            "custom_pypto.core.watched_kernels",
+            "custom_pypto_discovery.lock_file",
+            "torch.utils.flop_counter",
+            "torchair",
+        } & {*sys.modules}
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
     """
     needed = (

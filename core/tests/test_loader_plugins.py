@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
 from loading import FAKES, HOOKS
 from plugin_factory import Site
 

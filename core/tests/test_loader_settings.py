@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from custom_pypto_discovery.environment import DISABLE, STRICT
+from custom_pypto_contract.variables import DISABLE, STRICT
 from loading import REPORT
 from plugin_factory import Site
 

@@ -376,7 +376,7 @@ def test_library_and_python_give_up_on_the_same_layout() -> None:
 
 def guard(*args: Any, is_fake: bool = False, **kwargs: Any) -> Any:
     """What a Python kernel has around it."""
-    return OpArguments("headers_write").guard(fake_write, is_fake=is_fake)(*args, **kwargs)
+    return OpArguments("headers_write").with_checks(fake_write, is_fake=is_fake)(*args, **kwargs)
 
 
 def fake_write(

@@ -395,7 +395,7 @@ def with_rules(*rules: str) -> str:
     [
         (
             ['check = "k > 3 and k < 2"'],
-            r"most break the rule 'k > 3 and k < 2' of 'k': no call may",
+            r"none satisfies the rule 'k > 3 and k < 2' of 'k': no call may",
         ),
         (['check = "N > 4"', 'check = "N < 4"'], "most break the rule .* no call may satisfy all"),
     ],
