@@ -5,14 +5,20 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
 from script import Run
 
 
 def test_activation_after_torch_npu_is_refused(run: Run) -> None:
-    run("""
-        with raises("custom_pypto_simulator must be imported before torch_npu", error=ImportError):
-            sim.activate.__wrapped__()
-    """)
+    run(
+        """
+        import sys, torch_npu
+        del sys.modules["custom_pypto_simulator"]
+        import custom_pypto_simulator
+    """,
+        prelude="",
+        fails="ImportError: custom_pypto_simulator must be imported before torch_npu",
+    )
 
 
 def test_the_simulator_imports_neither_torch_nor_torch_npu() -> None:
@@ -31,6 +37,36 @@ def test_memory_runs_out_at_the_limit(run: Run) -> None:
     """,
         CUSTOM_PYPTO_SIM_MEMORY=100 << 20,
     )
+
+
+@pytest.mark.parametrize("wait", ["Stream", "Event"])
+def test_a_thread_that_waits_with_the_gil_lets_the_stream_use_python(run: Run, wait: str) -> None:
+    run(f"""
+        value, event = torch.zeros(1, device="npu"), torch.npu.Event()
+        torch.npu.synchronize()
+        sim.delay("aclnnInplaceAdds", 0.1)
+        value.add_(1)
+        seen, acl, stream = [], ctypes.PyDLL("libascendcl.so"), torch.npu.current_stream().npu_stream
+        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
+        acl.aclrtLaunchHostFunc(ctypes.c_void_p(stream), function, ctypes.c_void_p(1))
+        event.record()
+        handle = {{"Stream": stream, "Event": event.npu_event}}["{wait}"]
+        assert acl.aclrtSynchronize{wait}(ctypes.c_void_p(handle)) == 0
+        assert seen == [1]
+    """)
+
+
+def test_fork_after_use_leaves_the_parent_working(run: Run) -> None:
+    run("""
+        import os
+        value = torch.ones(2, device="npu")
+        torch.npu.synchronize()
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert (value + 1).cpu().tolist() == [2, 2]
+    """)
 
 
 def test_a_missing_event_shows_a_stale_value(run: Run) -> None:

@@ -145,6 +145,19 @@ give([*results, seen(stream)])
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24], [9, 9]]
 
 
+def test_streams_do_not_mix(launch: Callable[..., Any], queue: int) -> None:
+    code = """
+sim.delay("aclnnEverything", 0.005)
+streams, outs = [torch.npu.Stream() for _ in range(2)], []
+for i in range(6):
+    with torch.npu.stream(streams[i % 2]):
+        outs.append(everything(torch.full((50,), float(i)).npu()))
+torch.npu.synchronize()
+give([out[0].item() - NUMBER for out in outs])
+"""
+    assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 2, 3, 4, 5]
+
+
 def test_direct_launch_does_not_overtake_queued_ops(launch: Callable[..., Any], queue: int) -> None:
     code = """
 sim.delay("aclnnEverything", 0.01)
@@ -162,37 +175,44 @@ RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "4"))
 
 RACE = """
 import threading
-x, numbers = torch.ones(40).npu(), torch.ones(3, dtype=torch.long).npu()
-torch.npu.synchronize()
+numbers = torch.ones(3, dtype=torch.long).npu()
+xs = [torch.full((40,), float(value)).npu() for value in range(96)]
 barrier, results = threading.Barrier(8), []
 def use(number):
     calls = [
-        lambda: everything(x)[0].item() - NUMBER,
-        lambda: ops.test_number(numbers, number).tolist(),
-        lambda: ops.test_opposite(numbers, number).tolist(),
-        lambda: ops.test_scaled(x, 3.0)[39].item(),
+        lambda x: everything(x)[0].item() - NUMBER,
+        lambda x: ops.test_number(numbers, number).tolist(),
+        lambda x: ops.test_opposite(numbers, number).tolist(),
+        lambda x: ops.test_scaled(x, 3.0)[39].item(),
     ]
-    expected = [1, 3 * [number], 3 * [-number], 3]
     barrier.wait()
-    for place in range(number, number + 4):
+    # Each op three times, with other tensors.
+    for place in range(number, number + 12):
+        value = place * 8 % 96 + number
+        expected = [value, 3 * [number], 3 * [-number], 3 * value]
         try:
-            seen = calls[place % 4]()
+            seen = calls[place % 4](xs[value])
         except BaseException as error:
             seen = repr(error)
         results.append([seen, expected[place % 4]])
-threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-give([results, live()])
+def race():
+    threads = [threading.Thread(target=use, args=(number,)) for number in range(8)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+give([results, phase_1_runs(race)[1], live()])
 """
 
 
 def test_threads_that_race_for_the_first_launch_get_their_own_results(
     launch: Callable[..., Any], queue: int
 ) -> None:
+    # Each thread has a cache for its three ops with a phase 1; the queue's one thread runs two of
+    # these with eight numbers.
+    with_cache = 1 + 2 * 8 if queue == 2 else 3 * 8
     for race in range(RACES):
         switches = dict.fromkeys(FASTER, race % 2)
-        results, live = launch(RACE, TASK_QUEUE_ENABLE=queue, **switches)
-        assert len(results) == 32
+        results, phase_1_runs, live = launch(RACE, TASK_QUEUE_ENABLE=queue, **switches)
+        assert len(results) == 96
         assert [seen for seen, _ in results] == [expected for _, expected in results]
+        assert phase_1_runs == (with_cache if race % 2 else 3 * 3 * 8)
         assert not any(live.values())

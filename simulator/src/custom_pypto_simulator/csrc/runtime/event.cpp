@@ -133,7 +133,10 @@ aclError aclrtSynchronizeEvent(aclrtEvent handle) {
                      "aclrtSynchronizeEvent: the event was recorded into a graph being captured; "
                      "the host cannot wait for it");
   }
-  event->wait(state.recorded);
+  {
+    const sim::WithoutGil without_gil;
+    event->wait(state.recorded);
+  }
   return sim::device_status(sim::current_device());
 }
 

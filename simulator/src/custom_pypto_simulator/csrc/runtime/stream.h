@@ -1,6 +1,8 @@
 // Streams, each a queue of tasks and a thread; graphs that capture them (aclmdlRI*).
 #pragma once
 
+#include <dlfcn.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -50,6 +52,27 @@ struct Graph {
   }
 };
 
+// Gives Python's lock away while the thread waits: what it waits for may need it.
+class WithoutGil {
+ public:
+  WithoutGil() {
+    static const auto holds = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "PyGILState_Check"));
+    static const auto save =
+        reinterpret_cast<void* (*)()>(dlsym(RTLD_DEFAULT, "PyEval_SaveThread"));
+    if (holds != nullptr && holds() != 0) thread_ = save();
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+  ~WithoutGil() {
+    static const auto restore =
+        reinterpret_cast<void (*)(void*)>(dlsym(RTLD_DEFAULT, "PyEval_RestoreThread"));
+    if (thread_ != nullptr) restore(thread_);
+  }
+
+ private:
+  void* thread_ = nullptr;
+};
+
 // Runs tasks in order on a thread of its own.
 class Stream {
  public:
@@ -91,6 +114,7 @@ class Stream {
 
   // Waits until everything pushed so far has run.
   void wait() {
+    const WithoutGil without_gil;
     std::unique_lock<std::mutex> lock(mutex_);
     drained_.wait(lock, [this] { return queue_.empty() && !is_busy_; });
   }
