@@ -121,6 +121,6 @@ def test_every_accepted_key_and_value_is_documented(word: str) -> None:
 def test_a_project_may_hold_simulated_kernels_and_nothing_else(tmp_path: Path) -> None:
     made = Project(tmp_path)
     made.write("kernel.cpp", "")
-    made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\nmine = ["*.cpp"]\n')
+    made.write("pyproject.toml", '[tool.custom-pypto.simulated-kernels]\n3d-mine = ["*.cpp"]\n')
     settings = read_settings(tmp_path, is_plugin=False)
-    assert settings.simulated_kernels == {"mine": ("kernel.cpp",)}
+    assert settings.simulated_kernels == {"3d-mine": ("kernel.cpp",)}

@@ -135,12 +135,14 @@ def test_a_folder_that_the_wheel_ships_is_refused(tmp_path: Path) -> None:
         build([made.root], made.root / "opp", tmp_path / "build", TOOLCHAIN)
 
 
-def test_the_project_that_cannot_be_built_is_named(tmp_path: Path) -> None:
+def test_the_project_that_cannot_be_built_is_named(tmp_path: Path, first: Project) -> None:
     with pytest.raises(BuildError, match=re.escape(f"{tmp_path / 'none'}: ")):
         built(tmp_path, Project(tmp_path / "none"))
-    for projects in ([], [project(tmp_path / "other", "")]):
-        with pytest.raises(BuildError, match="no project names simulated kernels; name the C"):
-            built(tmp_path, *projects)
+    other = project(tmp_path / "other", "")
+    with pytest.raises(BuildError, match=re.escape(f"{other.root} names no simulated kernels; na")):
+        built(tmp_path, first, other)
+    with pytest.raises(BuildError, match="no project was given"):
+        built(tmp_path)
 
 
 def test_plugins_with_launchers_of_one_name_have_each_their_own(

@@ -15,7 +15,7 @@ T = "aclTensor *"
 def differences(types: str, arguments: str, declared: str) -> list[str]:
     """What of a launch differs from a declaration; T in `types` is a tensor."""
     [found] = aclnn_header.parse(
-        f"aclnnStatus aclnnXGetWorkspaceSize({declared}{', ' * bool(declared)}uint64_t *w,"
+        f"aclnnStatus aclnnXGetWorkspaceSize({declared}{', ' if declared else ''}uint64_t *w,"
         " aclOpExecutor **e);"
     )
     assert found.arguments is not None

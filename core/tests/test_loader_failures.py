@@ -1,6 +1,7 @@
 """Plugins that do not load: what is reported, what is left. They cannot break an import of core.
 
-tests/test_bad_plugins.py has those that a build refuses, and those that end the process.
+builder/tests/test_build_check.py has what a build refuses; tests/test_bad_plugins.py what commands
+say, also of plugins that end the process.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
+from custom_pypto_contract.variables import DISABLE, PLUGINS, STRICT
 from loading import REPORT
 from plugin_factory import Site
 
@@ -11,7 +11,7 @@ from plugin_factory import Site
 def test_allow_list_loads_only_what_it_names(site: Site) -> None:
     site.install("first")
     site.install("second", "raise ValueError")
-    report = site.run(REPORT, **{ALLOW: "first"})
+    report = site.run(REPORT, **{PLUGINS: "first"})
     assert report["states"] == {"first": "loaded", "second": "blocked"}
     assert report["warnings"] == []
 

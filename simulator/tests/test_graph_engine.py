@@ -73,6 +73,40 @@ def test_torchair_refuses_an_outdated_library_by_name(run: Run, outdated: Path) 
     )
 
 
+def test_a_mutated_input_that_grew_at_its_address_is_refused_as_ge_does(run: Run) -> None:
+    run("""
+        def function(cache, amount):
+            return torch.ops.simtest.bump(cache, amount) + 1
+        compiled = torch.compile(function, backend=backend(), fullgraph=True, dynamic=True)
+        memory = torch.zeros(6, device="npu")
+        compiled(memory[:4], torch.ones(4, device="npu"))
+        compiled(memory[:3], torch.ones(3, device="npu"))
+        compiled(torch.zeros(6, device="npu"), torch.ones(6, device="npu"))
+        compiled(memory[:4], torch.ones(4, device="npu"))
+        assert memory.cpu().tolist() == [3, 3, 3, 2, 0, 0]
+        with raises("given buffer size 16 is less than output tensor size 24"):
+            compiled(memory, torch.ones(6, device="npu"))
+    """)
+
+
+def test_an_assigned_output_unlike_its_result_is_refused(run: Run) -> None:
+    run("""
+        from custom_pypto_simulator.graph_engine import Graph
+        run_graph, calls = Graph.run, []
+        def keep(*call):
+            calls.append(call)
+            return run_graph(*call)
+        Graph.run = keep
+        cache, amount = torch.zeros(4, device="npu"), torch.ones(4, device="npu")
+        torch.compile(torch.ops.simtest.bump, backend=backend(), dynamic=False)(cache, amount)
+        (graph, inputs, assigned), = calls
+        for wrong in (cache[:1], cache.half(), torch.zeros(8, device="npu")[::2]):
+            text = "must be contiguous with shape [4] and dtype torch.float32, got"
+            with raises(text, error=ValueError):
+                run_graph(graph, inputs, [each if each is None else wrong for each in assigned])
+    """)
+
+
 def test_common_operators_agree_with_eager(run: Run) -> None:
     run("""
         def function(x, w):

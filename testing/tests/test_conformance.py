@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -254,11 +253,6 @@ def test_only_for_an_npu_may_no_random_call_be_right(
     else:
         check(lambda _, text: notes.append(text))
         assert notes[0].startswith("twice: random calls: twice: none of")
-
-
-def test_pytest_finds_the_plugin() -> None:
-    values = [point.value for point in entry_points(group="pytest11")]
-    assert "custom_pypto_testing.plugin" in values
 
 
 def test_unknown_name_is_an_attribute_error() -> None:

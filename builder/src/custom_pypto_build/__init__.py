@@ -17,8 +17,10 @@ SETUPTOOLS = 77
 """The oldest major version of setuptools that builds plugins."""
 
 _HOOKS = (
-    *("build_editable", "prepare_metadata_for_build_editable"),
-    *("build_wheel", "prepare_metadata_for_build_wheel"),
+    "build_editable",
+    "prepare_metadata_for_build_editable",
+    "build_wheel",
+    "prepare_metadata_for_build_wheel",
     "build_sdist",
 )
 

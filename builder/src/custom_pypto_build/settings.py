@@ -41,6 +41,18 @@ _OPS = list_of(
         " 'foo.overload'",
     )
 )
+_VENDOR = text_matching(
+    "[A-Za-z0-9][A-Za-z0-9_-]*",
+    "a vendor's name of letters, digits, '_' and '-', beginning with a letter or digit",
+)
+
+
+def _simulated_kernels(path: str, value: Any) -> None:
+    table_of(_SOURCES)(path, value)
+    for vendor in value:
+        _VENDOR(f"each key of {path}", vendor)
+
+
 KEYS = {
     "sources": _SOURCES,
     "include-dirs": _STRINGS,
@@ -50,7 +62,7 @@ KEYS = {
     "requires-ops": _OPS,
     "isa": record({"sources": _SOURCES, "int8-sources": _SOURCES, "cxx-flags": _FLAGS}),
     "ascendc": _SOURCES,
-    "simulated-kernels": table_of(_SOURCES, of_identifiers=True),
+    "simulated-kernels": _simulated_kernels,
 }
 """The keys of ``[tool.custom-pypto]``, and what each takes."""
 

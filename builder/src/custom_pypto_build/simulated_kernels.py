@@ -56,6 +56,12 @@ def build(
             kernels = read_settings(project.resolve(), is_plugin=False)
         except BuildError as error:
             raise BuildError(f"{project}: {error}") from None
+        if not kernels.simulated_kernels:
+            raise BuildError(
+                f"{project} names no simulated kernels; name the C++ files of a vendor in its"
+                " pyproject.toml:"
+                ' [tool.custom-pypto.simulated-kernels]  custom = ["tests/npu/custom.cpp"]'
+            )
         _check_not_shipped(kernels, folder)
         for vendor, files in kernels.simulated_kernels.items():
             for file in files:
@@ -63,10 +69,7 @@ def build(
                 name = f"{launchers_name(kernels.name)}.so" if is_own else OPP_LIBRARY.name
                 sources.setdefault((vendor, name), []).append((kernels, file))
     if not sources:
-        raise BuildError(
-            "no project names simulated kernels; name the C++ files of a vendor in pyproject.toml:"
-            ' [tool.custom-pypto.simulated-kernels]  custom = ["tests/npu/custom.cpp"]'
-        )
+        raise BuildError("no project was given; name folders whose pyproject.toml names kernels")
     opp = folder / "vendors"
     for (vendor, name), of_library in sources.items():
         scratch = build_folder / vendor / Path(name).stem

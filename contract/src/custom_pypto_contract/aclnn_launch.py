@@ -18,8 +18,16 @@ REMEDY = (
 _TAKEN_BY = {
     # ABIs widen smaller integers.
     "int64_t": (
-        *("int64_t", "int32_t", "int16_t", "int8_t", "int"),
-        *("uint64_t", "uint32_t", "uint16_t", "uint8_t", "size_t"),
+        "int64_t",
+        "int32_t",
+        "int16_t",
+        "int8_t",
+        "int",
+        "uint64_t",
+        "uint32_t",
+        "uint16_t",
+        "uint8_t",
+        "size_t",
     ),
     # An enum is an int.
     "aclDataType": ("aclDataType", "int32_t", "int"),
@@ -29,7 +37,7 @@ _NAMED = re.compile(r"(?:\w+\.)?(?!(?:true|false)$)([A-Za-z_]\w*)")
 _SUFFIX = re.compile(r"(?:Optional|Ref|Out)\Z")
 _MOST_SUFFIXES = 4
 
-# How much two arguments in one line of an alignment are worth; without a partner, nothing.
+# The worth of two aligned arguments; an argument without a partner is worth nothing.
 _SAME_NAME, _SAME_TYPE, _NEITHER = 7, 3, 1
 
 
@@ -47,7 +55,10 @@ class Launch:
 
 
 def make_launch(symbol: str, types: str, arguments: str) -> Launch:
-    """Return a launch, of whose types and expressions the C++ headers give lists with commas."""
+    """Return a launch.
+
+    `types` and `arguments` are lists separated by commas, as the C++ headers report them.
+    """
     listed = tuple(filter(None, types.split(",")))
     expressions = tuple(cpp_text.split(arguments))
     # A template's comma is in no brackets that are counted.
@@ -63,9 +74,9 @@ def takes(parameter: Parameter, passed: str) -> bool:
 
 
 def find_name(parameter: str, by_plain_name: Mapping[str, str]) -> str | None:
-    """Return what a parameter is called after; the last of its suffixes may be of its own name.
+    """Return the name that belongs to a parameter, whose own name may have further suffixes.
 
-    `by_plain_name` maps names as `plain` gives them.
+    The keys of `by_plain_name` are names as `plain` returns them.
     """
     for _ in range(_MOST_SUFFIXES + 1):
         if (name := plain(parameter)) in by_plain_name:

@@ -1,4 +1,4 @@
-"""The types of expressions: what has none is no expression of a contract."""
+"""The types of expressions. An expression without a type is refused."""
 
 from __future__ import annotations
 

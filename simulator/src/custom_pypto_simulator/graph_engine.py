@@ -34,6 +34,7 @@ class Graph:
         self._arguments = [node for node in self._nodes if node.type == "Data"]
         self._order = _schedule(self._nodes)
         self._kernels = {}
+        self._given: dict[int, tuple[int, int]] = {}
         for node in self._order:
             if node.type not in _OF_GRAPHS:
                 self._kernels[node.type] = _kernel(node.type)
@@ -54,7 +55,7 @@ class Graph:
         for node in self._order:
             given = [values[name] if name else None for name in node.input if not _is_control(name)]
             if node.type == "NetOutput":
-                outputs = _outputs(node, given, assigned)
+                outputs = self._outputs(node, given, assigned)
                 continue
             for index, result in enumerate(self._compute(node, given, symbols)):
                 values[f"{node.name}:{index}"] = result
@@ -71,6 +72,42 @@ class Graph:
             return graph_kernels.run(kernel, node, inputs, shapes)
         attributes = {name: _value(node.attr[name]) for name in node.attr if name[:1] != "_"}
         return [*map(on_device, graph_operators.run(node.type, inputs, attributes))]
+
+    def _outputs(
+        self, node: Any, results: Sequence[Tensor | None], assigned: Sequence[Tensor | None]
+    ) -> list[Tensor]:
+        outputs = []
+        for number, (result, description) in enumerate(zip(results, node.input_desc, strict=True)):
+            assert result is not None
+            dtype = torch_type(description.dtype)
+            output = assigned[number] if assigned else None
+            if output is None:
+                output = torch.empty(result.shape, dtype=dtype, device="npu")
+            else:
+                self._check_assigned(number, output, result.shape, dtype)
+            view(output.data_ptr(), output.shape, dtype).copy_(result)
+            outputs.append(output)
+        return outputs
+
+    def _check_assigned(
+        self, number: int, output: Tensor, shape: torch.Size, dtype: torch.dtype
+    ) -> None:
+        """Raises ValueError where an output is not as the result, or has less memory for GE."""
+        if output.shape != shape or output.dtype != dtype or not output.is_contiguous():
+            raise ValueError(
+                f"output {number} must be contiguous with shape {list(shape)} and dtype {dtype},"
+                f" got shape {list(output.shape)}, strides {list(output.stride())} and dtype"
+                f" {output.dtype}"
+            )
+        # As torchair, which gives GE another size only together with another address.
+        address, size = self._given.get(number, (0, 0))
+        if address != output.data_ptr():
+            size = output.nbytes
+            self._given[number] = output.data_ptr(), size
+        if size < output.nbytes:
+            raise ValueError(
+                f"given buffer size {size} is less than output tensor size {output.nbytes}"
+            )
 
 
 def _kernel(type_: str) -> graph_kernels.Kernel | None:
@@ -167,18 +204,3 @@ def _argument(tensor: Tensor) -> Tensor:
     sizes = (-(-columns // tile), -(-rows // 16), 16, tile)
     tiles = view(tensor.untyped_storage().data_ptr(), sizes, tensor.dtype)
     return on_device(tiles.permute(1, 2, 0, 3).flatten(2, 3).flatten(0, 1)[:rows, :columns])
-
-
-def _outputs(
-    node: Any, results: Sequence[Tensor | None], assigned: Sequence[Tensor | None]
-) -> list[Tensor]:
-    outputs = []
-    for number, (result, description) in enumerate(zip(results, node.input_desc, strict=True)):
-        assert result is not None
-        dtype = torch_type(description.dtype)
-        output = assigned[number] if assigned else None
-        if output is None:
-            output = torch.empty(result.shape, dtype=dtype, device="npu")
-        view(output.data_ptr(), output.shape, dtype).copy_(result)
-        outputs.append(output)
-    return outputs

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import name_dtype
+from custom_pypto.core.call_text import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate

@@ -20,12 +20,19 @@ MOST_FILES = 20_000
 MOST_BYTES = 4 << 30
 """The most bytes that all files have together, unpacked."""
 MOST_RATIO = 200
-"""How many times the size of the wheel they have at most."""
+"""The most bytes of unpacked files for each byte of the wheel."""
+_MOST_SHOWN = 3
 _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
-    *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -118,10 +125,10 @@ def unpack(path: Path, site: Path) -> UnpackedWheel:
     return UnpackedWheel(path, site, infos[0])
 
 
-def shorten_list(texts: Sequence[str], most: int = 3) -> str:
+def shorten_list(texts: Sequence[str]) -> str:
     """Return the first of some texts, and how many more there are."""
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(texts) - _MOST_SHOWN
+    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check(entries: Sequence[zipfile.ZipInfo], packed: int) -> None:
