@@ -97,8 +97,10 @@ def _build(folder: Path) -> None:
         raise SystemExit("benchmarks.launch needs torch_npu, which is not installed")
     parts = ("", "third_party/acl/inc", "third_party/op-plugin", "third_party/hccl/inc")
     includes = [
-        *(torch.include, torch.include / "torch" / "csrc" / "api" / "include"),
-        *(Path(sysconfig.get_path("include")), *(torch_npu / "include" / part for part in parts)),
+        torch.include,
+        torch.include / "torch" / "csrc" / "api" / "include",
+        Path(sysconfig.get_path("include")),
+        *(torch_npu / "include" / part for part in parts),
     ]
     command = [*find_compiler().command, "-O2", "-fPIC", "-shared", "-std=c++20"]
     command += [flag for include in includes for flag in ("-isystem", str(include))]

@@ -84,8 +84,11 @@ def train(text: Text, plan: Plan, progress: Callable[[], object]) -> list[Curve]
     attention, and neither loss has gradients for the other's weights.
     """
     model = build(
-        *("deepseek_v32", SIZES | {"index_topk": plan.tokens}, plan.seed),
-        *(torch.float32, "custom_pypto"),
+        "deepseek_v32",
+        SIZES | {"index_topk": plan.tokens},
+        plan.seed,
+        torch.float32,
+        "custom_pypto",
         pad_token_id=0,
     ).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=RATE, weight_decay=0.01)

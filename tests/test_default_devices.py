@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import torch
 from torch.utils._device import _device_constructors
 
 ROOT = Path(__file__).parents[1]
@@ -51,8 +50,3 @@ def test_every_constructor_names_a_device() -> None:
 def test_a_constructor_without_a_device_is_found(source: str, calls: list[str]) -> None:
     assert {"arange", "ones", "tensor", "full"} <= CONSTRUCTORS
     assert list(without_device(source)) == calls
-
-
-def test_torchs_list_is_that_of_the_default_device() -> None:
-    with torch.device("meta"):
-        assert torch.arange(3).is_meta

@@ -52,11 +52,13 @@ def test_the_doctor_finds_a_good_installation_healthy(with_add: Scratch):
     assert values["add_custom"].endswith("ms: add_custom, add_custom_backward")
 
 
-def test_a_blocked_plugin_is_no_problem_and_an_isa_that_kernels_lack_is_one(with_add: Scratch):
+def test_the_doctor_notes_a_blocked_plugin(with_add: Scratch):
     done = with_add.custom_pypto("doctor", environment={"CUSTOM_PYPTO_DISABLE": "add_custom"})
     assert "note: add_custom is blocked; CUSTOM_PYPTO_DISABLE names it" in done.stdout
     assert done.stdout.endswith("Healthy: no problem was found.\n")
 
+
+def test_an_isa_that_kernels_lack_is_a_problem(with_add: Scratch):
     variables = {"CUSTOM_PYPTO_CPU_ISA": "nonsense"}
     done = with_add.custom_pypto("doctor", environment=variables, check=False)
     reason = "cannot be called on a CPU: CUSTOM_PYPTO_CPU_ISA='nonsense' names an instruction set"

@@ -80,7 +80,13 @@ def quant_case(tokens: int, lengths: list[int]) -> Case:
     plain = (query * query_scale[..., None]).bfloat16(), plain_key, weights.bfloat16()
     return Case(
         lambda: op(
-            *(query, key, weights, query_scale, key_scale, 0, 0),
+            query,
+            key,
+            weights,
+            query_scale,
+            key_scale,
+            0,
+            0,
             actual_seq_lengths_key=act,
             block_table=table,
             layout_key="PA_BSND",

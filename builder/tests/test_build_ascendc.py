@@ -38,7 +38,7 @@ def cann(tmp_path: Path) -> dict[str, str]:
     return {"ASCEND_HOME_PATH": str(tmp_path / "cann")}
 
 
-def test_without_the_compiler_the_wheel_has_no_kernels_and_the_build_says_so(
+def test_without_the_compiler_a_build_leaves_the_kernels_out(
     project: Project,
 ) -> None:
     files = project.wheel({"ASCEND_HOME_PATH": ""}).files
@@ -47,7 +47,7 @@ def test_without_the_compiler_the_wheel_has_no_kernels_and_the_build_says_so(
     assert NO_COMPILER in project.output
 
 
-def test_with_the_compiler_the_wheel_has_them_for_the_usual_npus_and_describes_them(
+def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(
     project: Project, cann: dict[str, str]
 ) -> None:
     files = project.wheel(cann).files

@@ -49,12 +49,12 @@ def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
 
 @pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
 def test_an_undefined_symbol(project: Project, hook: str) -> None:
-    """Other faults: tests/test_bad_plugins.py."""
     project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
     flags = {"LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"}
     error = refusal(project, hook, **flags)
     assert "error: the plugin 'tiny' is refused: the library cannot be opened: " in error
     assert "custom_pypto_tiny/lib/libcustom_pypto_tiny.so: undefined symbol" in error
+    assert "; a symbol of torch means that the plugin needs a newer torch, any other " in error
     assert "/tmp/custom-pypto-" not in error
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
@@ -156,7 +156,7 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
     assert problems == {"requires", "tiny.b"}
 
 
-def test_modules_beside_the_package_and_below_it_can_be_imported(real: Project) -> None:
+def test_modules_around_the_package_can_be_imported(real: Project) -> None:
     real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
     # A package with the name of the opp folder.
     real.configure(SOURCES + 'opp = "opp"\n')
@@ -228,6 +228,12 @@ def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
         "LIBRARY.define('other_op(Tensor x) -> Tensor')\n",
     )
     assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
+
+
+def test_a_module_that_raises(real: Project) -> None:
+    real.write(MODULE, "raise LookupError('no licence')\n")
+    error = refusal(real)
+    assert "is refused: importing its module 'custom_pypto_tiny' failed: LookupError: no" in error
 
 
 def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:

@@ -191,6 +191,14 @@ def test_the_error_of_a_build_says_what_is_wrong(
         assert re.search(message, error)
 
 
+def test_setuptools_that_is_too_old(project: Project, tmp_path: Path) -> None:
+    metadata = tmp_path / "old" / "setuptools-65.5.0.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: setuptools\nVersion: 65.5.0\n")
+    message = failure(project, **found_first(tmp_path / "old"))
+    assert message.startswith("error: building a plugin needs setuptools>=77; install it, or build")
+
+
 def test_versions_are_compared_as_numbers(project: Project) -> None:
     project.wheel(with_torch(100)(project))
 

@@ -52,14 +52,15 @@ def test_what_includes_a_changed_header_is_compiled_again(project: Project) -> N
     assert compiled(project) == ["csrc/tiny.cpp"]
 
 
-def test_nothing_is_built_when_nothing_changed_and_all_with_other_cxxflags(
-    project: Project,
-) -> None:
+def test_nothing_is_built_when_nothing_changed(project: Project) -> None:
     project.wheel()
     assert project.built() == []
     assert "ninja: no work to do." in project.output
     project.hook("build_editable", project.root / "dist")
     assert project.built() == []
+
+
+def test_all_is_built_with_other_cxxflags(project: Project) -> None:
     project.wheel({"CXXFLAGS": "-O1"})
     assert sorted(compiled(project)) == ALL
 

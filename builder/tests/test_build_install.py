@@ -124,7 +124,7 @@ def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
 
 
 def test_where_core_is_not_installed_the_error_says_what_to_do(
-    scratch: Scratch, pip: Pip, wheels: Path, plugin: Project
+    pip: Pip, wheels: Path, plugin: Project
 ) -> None:
     pip(*INTO, *wheels.iterdir())
     with pytest.raises(PipFailedError) as caught:

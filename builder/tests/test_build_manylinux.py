@@ -30,6 +30,14 @@ def test_other_tags_are_refused(tag: str) -> None:
         find_target({variables.PLATFORM: tag})
 
 
+def test_an_isolated_build_for_other_systems_requires_ziglang(tmp_path: Path) -> None:
+    project = tiny_project(tmp_path)
+    env = {variables.PLATFORM: "manylinux_2_28_aarch64"}
+    for hook in ("get_requires_for_build_wheel", "get_requires_for_build_editable"):
+        assert project.hook(hook) == []
+        assert project.hook(hook, env=env) == ["ziglang"]
+
+
 def test_without_ziglang_the_build_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

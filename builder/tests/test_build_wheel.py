@@ -88,19 +88,25 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
 
-def test_the_library_shows_its_entry_functions_only_and_finds_torch_by_name(
+def listed(built: tuple[Project, Wheel], folder: Path, *command: str) -> str:
+    """Return what a command prints of the library."""
+    (library := folder / "library.so").write_bytes(built[1].library)
+    done = subprocess.run([*command, library], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_the_library_exports_only_its_entry_functions(
     built: tuple[Project, Wheel], tmp_path: Path
 ) -> None:
-    library = tmp_path / "library.so"
-    library.write_bytes(built[1].library)
+    command = ("nm", "--dynamic", "--defined-only", "--format=just-symbols")
+    names = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
+    assert set(listed(built, tmp_path, *command).split()) == names
 
-    def listed(*command: str) -> str:
-        done = subprocess.run([*command, library], capture_output=True, text=True, check=True)
-        return done.stdout
 
-    names = listed("nm", "--dynamic", "--defined-only", "--format=just-symbols")
-    assert set(names.split()) == {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
-    needed = listed("readelf", "--dynamic")
+def test_the_library_needs_libtorch_without_a_path(
+    built: tuple[Project, Wheel], tmp_path: Path
+) -> None:
+    needed = listed(built, tmp_path, "readelf", "--dynamic")
     assert "[libtorch_cpu.so]" in needed
     assert "RUNPATH" not in needed
     assert "RPATH" not in needed
@@ -115,14 +121,14 @@ def test_flags_are_passed_as_written_those_of_the_environment_last(
     assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
 
 
-def test_the_compiler_of_several_words_and_the_number_of_jobs_are_used(
-    built: tuple[Project, Wheel],
-) -> None:
-    tools = built[0].root / "my tools"
+def test_cxx_may_have_several_words(built: tuple[Project, Wheel]) -> None:
     # For the names of macros, for each object, for the library.
-    lines = (tools / "wrapper.log").read_text().splitlines()
+    lines = (built[0].root / "my tools" / "wrapper.log").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["g++"] * 5
-    assert (tools / "ninja.log").read_text().endswith(" -j 1\n")
+
+
+def test_max_jobs_reaches_ninja(built: tuple[Project, Wheel]) -> None:
+    assert (built[0].root / "my tools" / "ninja.log").read_text().endswith(" -j 1\n")
 
 
 def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
@@ -153,10 +159,11 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
     }
 
 
-def test_neither_torch_nor_the_plugin_is_imported_and_no_path_is_in_the_library(
-    built: tuple[Project, Wheel],
-) -> None:
+def test_a_build_imports_neither_torch_nor_the_plugin(built: tuple[Project, Wheel]) -> None:
     assert built[0].imported == []
+
+
+def test_no_path_is_in_the_library(built: tuple[Project, Wheel]) -> None:
     assert str(built[0].root).encode() not in built[1].library
     assert sys.prefix.encode() not in built[1].library
 

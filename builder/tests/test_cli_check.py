@@ -95,10 +95,6 @@ def test_right_wheel_is_healthy(right: WheelDraft, tmp_path: Path, shown: Shown)
     assert {"inspection by core accepted", *expected} <= {*lines}
 
 
-def test_right_wheel_without_a_library_is_healthy(check: Check) -> None:
-    assert check(draft(None)) == []
-
-
 Change = Callable[[WheelDraft], object]
 
 
@@ -108,6 +104,17 @@ def _with_files(**files: str) -> Change:
 
 def _with_entry_points(lines: str) -> Change:
     return _with_files(**{f"{INFO}/entry_points.txt": f"[{manifest.GROUP}]\n{lines}\n"})
+
+
+@pytest.mark.parametrize(
+    "file", ["__init__.py", "x/y.py", "x.cpython-310-x86_64-linux-gnu.so", "x.abi3.so"]
+)
+def test_right_wheel_without_a_library_is_healthy(check: Check, file: str) -> None:
+    wheel = draft(None)
+    module = "first = acme_first" + ".x" * file.startswith("x")
+    _with_entry_points(module)(wheel)
+    _with_files(**{f"{PACKAGE}/{file}": ""})(wheel)
+    assert check(wheel) == []
 
 
 def _with_metadata(old: str, new: str) -> Change:

@@ -24,7 +24,7 @@ def header(tmp_path: Path) -> Path:
     return path
 
 
-def test_writes_the_files_and_says_what_is_open(
+def test_says_what_is_open_in_the_files(
     header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     more = tmp_path / "more.h"

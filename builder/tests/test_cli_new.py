@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from custom_pypto_cli import main
+from custom_pypto_discovery import discovery
 
 REFUSED = Path(__file__).with_name("new_refused.txt")
 
@@ -24,12 +26,13 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1
     return capsys.readouterr().err.removeprefix("custom-pypto new: ")
 
 
-def test_says_what_it_wrote_and_what_is_left(capsys):
+def test_says_what_is_left_to_do(capsys):
     schema = "rms(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor"
     assert main(["new", "acme-rms", "--schema", schema]) == 0
     assert capsys.readouterr().out == (
         "wrote acme-rms:\n"
         "  .gitignore\n"
+        "  README.md\n"
         "  csrc/rms.cpp\n"
         "  ops.toml\n"
         "  pyproject.toml\n"
@@ -60,11 +63,14 @@ def test_dashes_and_underscores_stand_where_they_belong(name):
 
 
 @pytest.mark.parametrize("option", ["--python", "--npu"])
-def test_a_plugin_has_at_most_six_files_and_nothing_is_overwritten(option, capsys):
+def test_a_plugin_has_at_most_seven_files(option):
     assert main(["new", "acme-rms", option]) == 0
-    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 6
-    capsys.readouterr()
-    assert refused(capsys, "acme-rms", option) == (
+    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 7
+
+
+def test_nothing_is_overwritten(capsys):
+    Path("acme-rms").mkdir()
+    assert refused(capsys, "acme-rms") == (
         "acme-rms exists, and nothing is overwritten; choose another NAME\n"
     )
 
@@ -84,3 +90,20 @@ def test_what_cannot_be_written_is_an_error_that_says_why(paragraph, capsys):
 
 def test_a_name_that_no_folder_can_have_is_an_error(capsys):
     assert refused(capsys, "a" * 300).endswith("a: File name too long\n")
+
+
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        ("rms.out(Tensor x) -> Tensor", "has an op 'rms', and a process can have one of a name"),
+        ("other(Tensor x) -> Tensor", "has that name; choose another NAME"),
+    ],
+)
+def test_a_name_of_an_installed_plugin_is_refused(schema, message, monkeypatch, capsys):
+    installed = SimpleNamespace(
+        name="acme_rms", distribution="Acme.RMS", version="1.0", families=("rms",)
+    )
+    monkeypatch.setattr(discovery, "discover", lambda environment: (installed,))
+    error = refused(capsys, "acme-rms", "--schema", schema)
+    assert error.startswith("the installed plugin 'acme_rms' (Acme.RMS 1.0) has")
+    assert message in error

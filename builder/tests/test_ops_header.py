@@ -241,7 +241,7 @@ def test_op_may_take_optional_tensors_alone() -> None:
         ops.optional(torch.ones(3, 4), torch.ones(9, 9, 4))
 
 
-def test_strides_of_sizes_that_no_input_has_are_unknown_and_guarded_by_nothing() -> None:
+def test_strides_of_sizes_that_no_input_has_are_guarded_by_nothing() -> None:
     [op] = read("""
 [op]
 schema = "op(Tensor x) -> Tensor"

@@ -12,6 +12,7 @@ from custom_pypto_contract.__main__ import main
 from custom_pypto_contract.attributes import ATTRIBUTES, COST_ATTRIBUTES
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError
+from custom_pypto_contract.manifest import EMPTY_CONTRACT
 from custom_pypto_contract.ops_file import OpsFile
 
 CONTRACTS = Path(__file__).with_name("contracts")
@@ -30,6 +31,13 @@ def test_data_of_contracts() -> None:
     assert [contract_data.read_contract(each).data for each in data] == data
     assert file.constants["HEADS"] == [1, 2, 4]
     assert {op.outputs for op in file.ops if not op.schema.returns} == {()}
+
+
+def test_every_key_of_an_op_is_in_its_data_and_in_the_manifest() -> None:
+    [data] = [op.data for op in read(PLAIN).ops]
+    assert data.keys() == EMPTY_CONTRACT.keys() | {"schema"}
+    # `rules` and `tensors` hold what these say.
+    assert {key.name for key in notation.OP} - {"scalars", "check_order", "include"} <= data.keys()
 
 
 OP = "[op]\nschema = 'op(Tensor x, int k{}) -> ()'\n"
@@ -61,8 +69,8 @@ def test_text_that_is_nested_too_deeply_is_refused(text: str, tmp_path: Path) ->
     ("text", "reason"),
     [
         (OP.format(f"={'-' * 5000}1"), "the default of `k` is"),
-        (PLAIN + f"tensors.x.shape = 'N N/{'9' * 30}'", "is no|has no"),
-        (PLAIN + f"tensors.x.shape = 'N N/{'9' * 5000}'", "is no|has no"),
+        (PLAIN + f"tensors.x.shape = 'N N/{'9' * 30}'", "does not fit into 64 bits"),
+        (PLAIN + f"tensors.x.shape = 'N N/{'9' * 5000}'", "is no expression"),
         (PLAIN + f"tensors.x = {{ shape = '*N', ndim = [{'9' * 30}] }}", "x.ndim must be"),
         (PLAIN + f"tensors.x.shape.k.{'9' * 30} = 'N'", "k cannot be"),
     ],

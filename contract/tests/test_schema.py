@@ -16,7 +16,7 @@ def shown(text: str) -> str:
     schema = parse_schema(text)
     parts = [schema.name]
     for each in schema.arguments:
-        marks = "!" * each.is_mutable + "*" * each.is_keyword_only
+        marks = ("!" if each.is_mutable else "") + ("*" if each.is_keyword_only else "")
         parts.append(f"{each.type} {each.name}{marks}={each.default}")
     return " | ".join(
         [*parts, *(f"-> {each.type} {each.name}".rstrip() for each in schema.returns)]

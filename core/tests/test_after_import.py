@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -56,7 +57,27 @@ def test_callback_runs_once_after_the_code_of_any_of_the_modules(folder: Path) -
     assert spec.origin == str(folder / "acme_one.py")
     assert type(spec.loader).__name__ == "SourceFileLoader"
     assert module.__loader__ is spec.loader
-    assert "exec_module" not in vars(spec.loader)
+
+
+class SlottedLoader(Loader):
+    """A loader of somebody else that takes no attributes, and that several modules may share."""
+
+    __slots__ = ()
+
+    def exec_module(self, module: ModuleType) -> None:
+        vars(module)["done"] = True
+
+
+def test_loader_that_takes_no_attributes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    loader = SlottedLoader()
+    finder: Any = SimpleNamespace(find_spec=lambda name, *_: ModuleSpec(name, loader))
+    monkeypatch.setattr(sys, "meta_path", [finder])
+    events = watch("acme_one")
+    assert importlib.util.find_spec("acme_one") is not None
+    importlib.import_module("acme_two")
+    assert events == []
+    assert importlib.import_module("acme_one").__loader__ is loader
+    assert events == [True]
 
 
 def test_callback_waits_for_an_import_that_succeeds(folder: Path) -> None:

@@ -63,11 +63,16 @@ def test_verdict_is_certain_for_two_slices_of_the_same_sizes_and_strides() -> No
         assert verdict(layout, layout, random.randint(-20, 60)) is not Overlap.POSSIBLE
 
 
-def test_elements_that_share_memory_are_always_found_and_slices_never_seem_to() -> None:
+def test_elements_that_share_memory_are_always_found() -> None:
     random = Random(3)
     for _ in range(1000):
-        assert not ByteRuns(*nested(random)).may_repeat
         layout = anything(random)
         given = all_bytes(layout)
         if 0 not in layout[1]:
             assert ByteRuns(*layout).may_repeat or len(set(given)) == len(given), layout
+
+
+def test_elements_of_slices_never_seem_to_share_memory() -> None:
+    random = Random(4)
+    for _ in range(1000):
+        assert not ByteRuns(*nested(random)).may_repeat

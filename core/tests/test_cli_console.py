@@ -9,7 +9,6 @@ import sys
 
 import pytest
 from custom_pypto_cli import commands, main
-from custom_pypto_cli.commands import CommandError
 from custom_pypto_contract.errors import how_to_install
 
 COMMANDS = [*commands.find()]
@@ -79,7 +78,7 @@ def test_an_installed_wheel_brings_a_command(bring, capsys):
         (HELLO.replace("EXIT_STATUS", "STATUS"), "no attribute 'EXIT_STATUS'"),
     ],
 )
-def test_a_broken_command_says_why_and_stops_no_other(bring, capsys, source, reason):
+def test_a_broken_command_says_why(bring, capsys, source, reason):
     bring("broken", source)
     assert main(["broken", "--any", "thing"]) == 2
     assert reason in capsys.readouterr().err
@@ -118,17 +117,6 @@ def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, comma
     error = f"{wheel} is not installed: {how_to_install(wheel)}"
     assert capsys.readouterr().err == f"custom-pypto {command}: {error}\n"
     assert f"{command} {error}" in " ".join(help_text(capsys).split())
-
-
-def test_what_a_command_refuses_goes_to_standard_error_with_its_status(monkeypatch, capsys):
-    def refuse(options: object) -> int:
-        raise CommandError("not today; try tomorrow", status=3)
-
-    monkeypatch.setattr(commands.list, "run", refuse)
-    assert main(["list"]) == 3
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err == "custom-pypto list: not today; try tomorrow\n"
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "inf", "soon"])

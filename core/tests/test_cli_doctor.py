@@ -59,7 +59,7 @@ def test_without_an_op_the_doctor_says_how_to_install_one(monkeypatch, capsys, i
     assert capsys.readouterr().out.endswith(HEALTHY if installed else without)
 
 
-def test_a_section_that_raises_is_a_finding_and_the_others_go_on(monkeypatch, capsys):
+def test_a_section_that_raises_stops_no_other(monkeypatch, capsys):
     def raising(time_limit: float) -> None:
         raise ZeroDivisionError("surprise")
 

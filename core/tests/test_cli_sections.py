@@ -78,9 +78,10 @@ VARIABLES = [
 ]
 
 
+@pytest.mark.usefixtures("site")
 @pytest.mark.parametrize(("name", "value", "level", "words"), VARIABLES)
 def test_a_variable(
-    site: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, level: str, words: str
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, level: str, words: str
 ) -> None:
     monkeypatch.setenv(name, value)
     found = found_by("cann" if name.startswith("ASCEND") else "variables")[name]

@@ -100,7 +100,7 @@ def test_scalars_of_the_call_and_of_the_line_are_attributes_of_their_types(param
     assert node(f"Sum(a=x, {parameters}) -> c", *CALL)["attrs"] == ATTRIBUTES[parameters]
 
 
-def test_symbolic_sizes_are_numbers_in_attributes_and_guarded() -> None:
+def test_symbolic_sizes_are_guarded_numbers_in_attributes() -> None:
     shapes = ShapeEnv()
     rows, columns = FakeTensorMode(shape_env=shapes).from_tensor(torch.empty(5, 4)).shape
     expected = [f"Eq({rows}, 5)", f"Eq({columns}, 4)"]

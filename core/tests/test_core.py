@@ -70,7 +70,7 @@ def test_discovery_works_without_torch(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", [custom_pypto.core, custom_pypto_plugin])
-def test_public_names_are_there_and_sorted(package: ModuleType) -> None:
+def test_public_names_are_sorted(package: ModuleType) -> None:
     names = package.__all__
     assert names == sorted(names)
     assert all(hasattr(package, name) for name in names)

@@ -112,14 +112,3 @@ def test_flop_counter_keeps_the_formula_of_the_user(site: Site) -> None:
     core.load_new()
     """
     assert site.run(COUNTER, CORE, own, COUNT.format(ops=["first"])) == {"custom_pypto::first": 1}
-
-
-def test_neither_import_reads_more_than_it_needs(site: Site) -> None:
-    install(site, "acme", "first")
-    found = site.run(
-        CORE,
-        "import sys; counter = 'torch.utils.flop_counter' in sys.modules",
-        COUNTER,
-        "give([counter, 'custom_pypto_contract.contract_data' in sys.modules])",
-    )
-    assert found == [False, False]

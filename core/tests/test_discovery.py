@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from custom_pypto_contract.manifest import FILE_NAME, GROUP, AscendcLibrary, Library
-from custom_pypto_discovery import discovery, host
+from custom_pypto_discovery import discovery, distributions, host
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import Host, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, delete
@@ -136,7 +136,8 @@ def test_leftovers_in_an_earlier_folder(folders: tuple[Path, Path], plugin: Inst
     assert (only().folder, only().version) == (plugin.package, "1.0")
 
 
-def test_the_first_of_two_folders_counts(folders: tuple[Path, Path], plugin: Installed) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_the_first_of_two_folders_counts(folders: tuple[Path, Path]) -> None:
     first = install(folders[0], version="0.9")
     assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
 
@@ -146,7 +147,7 @@ def test_an_editable_installation(folders: tuple[Path, Path], plugin: Installed)
     assert (only().folder, only().reason) == (plugin.package, "")
 
 
-def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Installed) -> None:
+def test_what_is_no_plugin_hides_none(folder: Path, plugin: Installed) -> None:
     # What an interrupted pip left; then wheels without, and with broken, entry points.
     shutil.copytree(plugin.dist_info, folder / "~cme_first-0.9.dist-info")
     for name, text in (
@@ -157,13 +158,22 @@ def test_what_is_no_plugin_is_not_found_and_hides_none(folder: Path, plugin: Ins
     assert (only().distribution, only().reason) == ("acme-first", "")
 
 
-def test_a_foreign_finder_that_raises(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_a_foreign_finder_that_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     def find_distributions(context: object) -> None:
         raise RuntimeError("not today")
 
     broken = SimpleNamespace(find_distributions=find_distributions, find_spec=lambda *_: None)
     monkeypatch.setattr(sys, "meta_path", [broken, *sys.meta_path])
     assert only().reason == ""
+
+
+def test_manifest_that_is_a_pipe_is_not_waited_for(plugin: Installed) -> None:
+    # Where there are two versions, the manifest says which of them the package is of.
+    install(plugin.package.parent, with_package=False, version="0.9")
+    plugin.manifest.unlink()
+    os.mkfifo(plugin.manifest)
+    assert only().folder == plugin.package
 
 
 # What is rejected
@@ -439,9 +449,11 @@ def test_endless_metadata(plugin: Installed, make: Callable[[Path], object], fil
     (site / "other-1.0.dist-info").mkdir()
     make(site / "other-1.0.dist-info" / file)
     assert (only().version, only().reason) == ("1.0", "")
+    assert distributions.version("other") == ""
 
 
-def test_a_module_without_spec(plugin: Installed, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("plugin")
+def test_a_module_without_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "acme_first", ModuleType("acme_first"))
     assert only().reason.startswith("its package 'acme_first' cannot be looked up: ValueError: ")
 

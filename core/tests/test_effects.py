@@ -30,7 +30,7 @@ sys.addaudithook(watch)
 """
 
 
-def test_importing_core_and_calling_ops_writes_nothing_and_uses_no_network(site: Site) -> None:
+def test_using_ops_has_no_effect_outside_of_the_process(site: Site) -> None:
     site.install("first")
     site.install("broken", "raise RuntimeError")
     site.install("changed").library.write_bytes(b"other")

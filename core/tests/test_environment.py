@@ -59,4 +59,8 @@ def test_strict_is_on_unless_it_is_empty_or_says_no(monkeypatch: pytest.MonkeyPa
         assert not environment.read({"CUSTOM_PYPTO_STRICT": value}).strict
     for value in ("1", "true", "YES", " on ", "maybe"):
         monkeypatch.setenv("CUSTOM_PYPTO_STRICT", value)
-        assert environment.read().strict
+        settings = environment.read()
+        assert settings.strict
+    assert settings.warnings(()) == (
+        "CUSTOM_PYPTO_STRICT is 'maybe', which is taken for 1; set it to 1 or to 0",
+    )

@@ -1,11 +1,15 @@
-"""Contracts in manifests that say anything at all."""
+"""Contracts in manifests that say anything at all: a call names the plugin and the op."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
+import torch
+from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest
 from custom_pypto_contract.errors import ContractError
@@ -22,7 +26,7 @@ rules = [{ argument = "k", check = "k > 0 and N % k == 0", message = "got {k}" }
 outputs.out = { shape = "M N/16", dtype = "=x" }
 npu.limits = [{ argument = "k", check = "k < 9" }]
 """
-VALUES = (None, True, -1, 2**70, "", "x", "((", "N*", "{", [], {}, [[1]], {"a": 1}, "\0")
+VALUES = (None, True, -1, 2**70, "", "x", "((", "N*", "{", "1/0", [], {}, [[1]], {"a": 1}, "\0")
 OWNER = "the plugin 'first' (acme-first 1.0)"
 
 
@@ -34,9 +38,22 @@ def places(data: Any) -> Iterator[tuple[Any, Any]]:
             yield from places(value)
 
 
-def test_error_of_a_contract_that_cannot_be_read_names_plugin_and_op() -> None:
+def outcome(function: Callable[..., Any], *args: object) -> str:
+    """What becomes of a call: '' or a text that names the plugin, or the argument."""
+    try:
+        function(*args)
+    except ContractError as error:
+        return str(error)
+    except RuntimeError as error:
+        # A refusal, or torch's word on a size.
+        return f"scale: argument, {error}"
+    return ""
+
+
+def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> None:
     op = contract_of(OPS)
     good = {key: op.data[key] for key in EMPTY_CONTRACT}
+    x, y = torch.empty(3, 32, device="meta"), torch.empty(32, device="meta")
     unreadable = set()
     for index in range(len(list(places(good)))):
         for value in VALUES:
@@ -44,12 +61,28 @@ def test_error_of_a_contract_that_cannot_be_read_names_plugin_and_op() -> None:
             holder, key = list(places(data))[index]
             holder[key] = value
             lazy = LazyContract(manifest.make_op({"schema": op.schema.text, **data}), OWNER)
-            try:
-                assert lazy.op.name == "scale"
-            except ContractError as error:
-                text = str(error)
-                assert text.startswith(f"scale: its contract in the manifest of {OWNER} cannot be")
-                assert text.endswith("; reinstall the plugin, or build it again")
-                assert text.isprintable()
-                unreadable.add(key)
-    assert {"tensors", "rules", "outputs", "shape", "dtype", "check"} <= unreadable
+            outcomes = [
+                outcome(fake_kernel(lazy), x, y),
+                outcome(fake_kernel(lazy), x, None, 2, "B"),
+                outcome(checked_kernel(lazy, lambda x, *others: x), x, y),
+            ]
+            for text in filter(None, outcomes):
+                if not text.startswith("scale: argument"):
+                    assert text.startswith(f"scale: its contract in the manifest of {OWNER} cannot")
+                    assert text.endswith("; reinstall the plugin, or build it again")
+                    assert text.isprintable()
+                    unreadable.add(key)
+    assert {"tensors", "rules", "outputs", "shape", "dtype", "check", "allowed_when"} <= unreadable
+
+
+def test_a_contract_whose_checks_cannot_be_executed_is_named_by_fake_and_kernel() -> None:
+    op = contract_of(OPS)
+    data = copy.deepcopy({key: op.data[key] for key in EMPTY_CONTRACT})
+    # It can be read, but is no choice by an argument.
+    data["tensors"][1]["allowed_when"] = True
+    lazy = LazyContract(manifest.make_op({"schema": op.schema.text, **data}), OWNER)
+    assert lazy.op.name == "scale"
+    x, y = torch.empty(3, 32, device="meta"), torch.empty(32, device="meta")
+    for function in (fake_kernel(lazy), checked_kernel(lazy, lambda x, *others: x)):
+        with pytest.raises(ContractError, match=rf"^scale: its contract in .*{re.escape(OWNER)}"):
+            function(x, y)

@@ -1,6 +1,7 @@
 """Plugins that do not load: what is reported, what is left. They cannot break an import of core.
 
-tests/test_bad_plugins.py has those that a build refuses, and those that end the process.
+builder/tests/test_build_check.py has what a build refuses; tests/test_bad_plugins.py what commands
+say, also of plugins that end the process.
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def test_plugin_that_does_not_load_says_why(report: dict[str, Any], name: str) -
     assert reason in report["touched"][name]
 
 
-def test_the_others_load_and_the_import_of_core_goes_on(report: dict[str, Any]) -> None:
+def test_plugins_that_do_not_load_stop_no_other(report: dict[str, Any]) -> None:
     assert report["states"]["healthy"] == "loaded"
     assert report["healthy"] == 1
     # Nobody else sees the symbols of a library.
@@ -239,7 +240,7 @@ def test_nothing_of_a_rejected_plugin_runs(report: dict[str, Any]) -> None:
         assert f"{package}/" not in report["opened"], name
 
 
-def test_op_without_a_kernel_says_so_and_can_be_given_one_by_somebody_else(site: Site) -> None:
+def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
     site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
     assert site.load("""
         one = torch.ones(1)

@@ -11,7 +11,7 @@ from loading import HOOKS, REPORT, failure_of
 from plugin_factory import Site, link
 
 
-def test_warning_points_to_the_line_that_imports_core_and_nothing_is_printed(site: Site) -> None:
+def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
     site.install("broken", "raise ValueError")
     (site.folder / "program.py").write_text("import custom_pypto.core", encoding="utf-8")
     done = site.start(
@@ -98,7 +98,7 @@ def test_help_and_errors_of_an_op_cannot_act_on_the_terminal(site: Site) -> None
     assert error == r"first: argument 'x' must be \x1b[31m\n1-D\u202e"
 
 
-def test_text_of_the_user_and_an_error_about_many_plugins_are_cut(site: Site) -> None:
+def test_a_strict_error_about_60_plugins_is_cut(site: Site) -> None:
     for index in range(60):
         code = "raise ValueError('\\N{SNOWMAN}\\x1b' * 3000)"
         site.install(f"broken_{index}", code, with_library=False)
@@ -108,14 +108,19 @@ def test_text_of_the_user_and_an_error_about_many_plugins_are_cut(site: Site) ->
     assert "\x1b" not in error
     # An escape is longer than its character.
     assert len(error) < 3 * LONGEST
-    variables = {"CUSTOM_PYPTO_DISABLE": "x" * 100_000, "CUSTOM_PYPTO_PLUGINS": ""}
-    ((_, message, _),) = site.run(REPORT, **variables)["warnings"]
+
+
+def test_a_long_name_in_a_variable_is_cut(site: Site) -> None:
+    ((_, message, _),) = site.run(REPORT, CUSTOM_PYPTO_DISABLE="x" * 100_000)["warnings"]
     assert message.startswith("CUSTOM_PYPTO_DISABLE names no installed plugin: 'xxx")
-    code = "refusal(getattr, ops, 'x' * 1_000_000, error=AttributeError)"
-    error = site.load(code, CUSTOM_PYPTO_PLUGINS="")
-    for text in (message, error):
-        assert "characters left out" in text
-        assert len(text) < LONGEST + 1000
+    assert "characters left out" in message
+    assert len(message) < LONGEST + 1000
+
+
+def test_a_long_name_of_an_op_that_is_not_there_is_cut(site: Site) -> None:
+    error = site.load("refusal(getattr, ops, 'x' * 1_000_000, error=AttributeError)")
+    assert "characters left out" in error
+    assert len(error) < LONGEST + 1000
 
 
 def test_steps_are_logged(site: Site) -> None:

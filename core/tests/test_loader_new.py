@@ -27,7 +27,7 @@ def move(installed: Installed, folder: Path) -> str:
     return str(folder)
 
 
-def test_what_came_is_loaded_and_the_others_stay(site: Site, tmp_path: Path) -> None:
+def test_what_came_is_loaded_beside_the_others(site: Site, tmp_path: Path) -> None:
     """So does one that wants an op that is there: it is rejected."""
     site.install("first")
     later = move(site.install("second", ops=["two"]), tmp_path / "later")

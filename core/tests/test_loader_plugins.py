@@ -4,25 +4,12 @@ from __future__ import annotations
 
 import hashlib
 
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
 from loading import FAKES, HOOKS
 from plugin_factory import Site
 
 
-def test_every_installed_plugin_is_loaded_and_its_ops_work(site: Site) -> None:
-    site.install("first", ops=["one", "two.overload"])
-    site.install("second")
-    assert site.load("""
-        [
-            [p.name for p in core.plugins() if p.status == "loaded"],
-            [op.name for op in core.ops()],
-            ops.one(torch.ones(2)).tolist(),
-            ops.two.overload(torch.ones(2)).tolist(),
-        ]
-        """) == [["first", "second"], ["one", "second", "two.overload"], [1, 1], [1, 1]]
-
-
-def test_plugins_load_by_name_after_those_they_require_and_others_come_last(site: Site) -> None:
+def test_the_order_in_which_plugins_load(site: Site) -> None:
     site.install("ant", requires_ops=["zebra"])
     site.install("zebra")
     site.install("cat")

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import pytest
-from custom_pypto_discovery.environment import ALLOW, DISABLE, STRICT
+from custom_pypto_contract.variables import DISABLE, STRICT
 from loading import REPORT
 from plugin_factory import Site
 
 
-def test_allow_list_loads_only_what_it_names(site: Site) -> None:
-    site.install("first")
-    site.install("second", "raise ValueError")
-    report = site.run(REPORT, **{ALLOW: "first"})
-    assert report["states"] == {"first": "loaded", "second": "blocked"}
-    assert report["warnings"] == []
-
-
-def test_strict_names_every_failure_and_does_not_mind_blocked_plugins(site: Site) -> None:
+@pytest.fixture
+def failing(site: Site) -> Site:
+    """A site with two plugins that fail, and one that needs an op of theirs."""
     for name in ("broken", "worse"):
         site.install(name, f"raise ValueError({name!r})")
     site.install("user", requires_ops=["broken"])
-    done = site.start("import custom_pypto.core", **{STRICT: "1"})
+    return site
+
+
+def test_strict_names_every_failure(failing: Site) -> None:
+    done = failing.start("import custom_pypto.core", **{STRICT: "1"})
     assert done.returncode == 1
     assert "PluginError: CUSTOM_PYPTO_STRICT is set, and 3 of the installed plugins" in done.stderr
     assert "the plugin 'worse' (custom-pypto-worse 0.1.0) failed" in done.stderr
-    report = site.run(REPORT, **{STRICT: "1", DISABLE: "broken,worse"})
+
+
+def test_strict_does_not_mind_blocked_plugins(failing: Site) -> None:
+    report = failing.run(REPORT, **{STRICT: "1", DISABLE: "broken,worse"})
     assert set(report["states"].values()) == {"blocked"}
     assert report["reasons"]["user"].startswith(
         "requires the op 'broken' of the plugin 'broken', which is blocked: CUSTOM_PYPTO_DISABLE"

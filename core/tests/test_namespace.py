@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
 from loading import FAKES
 from plugin_factory import Site
 

@@ -13,7 +13,7 @@ from custom_pypto_discovery.printable import LONGEST, escape, escape_lines, prin
 BIDIRECTIONAL = [*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F]
 
 
-def test_characters_that_act_on_a_terminal_are_escaped_and_no_others() -> None:
+def test_only_characters_that_act_on_a_terminal_are_escaped() -> None:
     for text in ("", "plain (ASCII) text", "l\xefne", "\u7b97\u5b50\u3000x\xa0y"):
         assert escape(text) == text
     for code in (*range(0x20), *range(0x7F, 0xA0), *BIDIRECTIONAL, 0x2028, 0xDCFF):

@@ -32,7 +32,7 @@ def has_op(name: str) -> bool:
     return bool(torch._C._jit_get_schemas_for_operator(f"custom_pypto::{name}"))
 
 
-def test_registered_ops_run_and_registering_twice_is_an_error_that_keeps_them(
+def test_registering_twice_is_an_error_that_keeps_the_ops(
     plugin: Library,
 ) -> None:
     assert plugin.register() == (1, "the plugin's ops are registered already")
@@ -40,7 +40,7 @@ def test_registered_ops_run_and_registering_twice_is_an_error_that_keeps_them(
     assert ops.headers_length.twice(torch.ones(3)) == 6
 
 
-def test_op_of_another_plugin_is_refused_by_its_path_and_nothing_stays(
+def test_op_of_another_plugin_is_refused_by_its_path(
     plugin: Library, libraries: dict[str, Library]
 ) -> None:
     code, error = libraries["refused"].call("try_registration", b"duplicate")
@@ -75,9 +75,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusal_says_why_and_leaves_nothing_registered(
-    libraries: dict[str, Library], case: str
-) -> None:
+def test_a_refusal_leaves_nothing_registered(libraries: dict[str, Library], case: str) -> None:
     ours, torchs = REFUSALS[case]
     code, error = libraries["refused"].call("try_registration", case.encode())
     assert code == 1

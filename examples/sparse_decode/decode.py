@@ -110,7 +110,9 @@ def _select(a: FusedArguments) -> Tensor:
     weights = (a.w_idx_qb, a.w_idx_k, a.w_idx_proj, a.in_gamma_k, a.in_beta_k)
     query, factors = ops.npu_indexer_prolog(a.x, query_latent, *weights, *rotation, a.index_k_cache)
     selected: Tensor = ops.npu_lightning_indexer_pto(
-        *(query, a.index_k_cache, factors),
+        query,
+        a.index_k_cache,
+        factors,
         actual_seq_lengths_key=a.act_seqs,
         block_table=a.block_table,
     )

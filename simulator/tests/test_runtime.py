@@ -46,7 +46,8 @@ def test_a_thread_that_waits_with_the_gil_lets_the_stream_use_python(run: Run, w
         torch.npu.synchronize()
         sim.delay("aclnnInplaceAdds", 0.1)
         value.add_(1)
-        seen, acl, stream = [], ctypes.PyDLL("libascendcl.so"), torch.npu.current_stream().npu_stream
+        seen, acl = [], ctypes.PyDLL("libascendcl.so")
+        stream = torch.npu.current_stream().npu_stream
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
         acl.aclrtLaunchHostFunc(ctypes.c_void_p(stream), function, ctypes.c_void_p(1))
         event.record()

@@ -109,7 +109,7 @@ def verdicts(report: str, op: str, setting: str = "") -> dict[str, str]:
     return {each["check"]: each["verdict"] for each in found}
 
 
-def test_all_passed_is_status_0_and_says_what_it_ran_on(run):
+def test_a_report_says_what_it_ran_on(run):
     report = run()
     assert "Device npu; began " in report
     assert f". {2 + 2 * len(CHECKS)} passed.\n" in report
@@ -128,7 +128,7 @@ def test_all_passed_is_status_0_and_says_what_it_ran_on(run):
         (WRONG, "output: wrong"),
     ],
 )
-def test_a_check_that_ends_badly_is_a_line_and_the_others_go_on(run, children, end, words):
+def test_a_check_that_ends_badly_stops_no_other(run, children, end, words):
     children.ends["capture", "my_op"] = end
     report = run(status=1)
     queue = "TASK_QUEUE_ENABLE=1"
@@ -224,14 +224,14 @@ def test_versions_that_do_not_fit_one_another_do_not_keep_ops_from_being_checked
     assert set(verdicts(report, "my_op").values()) == {"passed"}
 
 
-def test_what_an_op_does_not_have_is_no_failure_and_not_looked_for_again(run, children):
+def test_what_an_op_does_not_have_is_looked_for_once(run, children):
     children.lacking = "results"
     report = run()
     assert verdicts(report, "my_op", "=1") == dict.fromkeys(CHECKS[1:], "does not apply")
     assert [checks for checks, op, _ in children.calls if op == "my_op"][2:] == []
 
 
-def test_a_plugin_that_does_not_load_is_a_failure_and_stays_out_of_the_checks(run, children):
+def test_a_plugin_that_does_not_load_stays_out_of_the_checks(run, children):
     broken = {**PLUGIN, "name": "bad", "status": "failed", "reason": "it crashed"}
     children.found = {**FOUND, "plugins": [PLUGIN, broken], "ops": {**FOUND["ops"], "bad": []}}
     report = run(status=1)

@@ -22,7 +22,7 @@ KERNELS = ("custom", "stock")
 """The kernels of a machine: those of custom opp packages and CANN's own, or only CANN's own."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
-SLOWEST = (*("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_verify.py"),)
+SLOWEST = ("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_verify.py")
 """The files that take longest. Each of pytest's two processes begins with one. The second file
 needs no kernels of `opp`, which the first process compiles meanwhile."""
 

@@ -30,7 +30,7 @@ def readable(symbol: str) -> str:
 
 
 def test_the_documentation_lists_the_functions_that_the_headers_look_up() -> None:
-    (section,) = re.findall(r"## What is needed of torch_npu\n(.*?)\n## ", DOCUMENT, re.DOTALL)
+    (section,) = re.findall(r"## What a launch uses of torch_npu\n(.*?)\n## ", DOCUMENT, re.DOTALL)
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
     listed = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
     assert sorted(listed) == sorted(map(readable, looked_up()))
@@ -92,7 +92,18 @@ def test_torchair_s_own_core_answers_as_converters_read_it(tmp_path: Path, flag:
     of_strings = "_ZNK?2ge12AscendString(?:C1|lt|9Get)"
     missing = {*re.findall(rf"undefined symbol: (?!_?Py|{of_strings})(\w+)", listed)}
     source = CANN + "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in missing)
-    build = ["g++", "-shared", "-fPIC", "-w", flag, "-x", "c++", "-o", tmp_path / "cann.so", "-"]
+    build = [
+        "g++",
+        "-shared",
+        "-fPIC",
+        "-w",
+        flag,
+        "-x",
+        "c++",
+        "-o",
+        str(tmp_path / "cann.so"),
+        "-",
+    ]
     subprocess.run(build, input=source, text=True, check=True)
     for name in {*re.findall(r"(\S+) => not found", listed)}:
         (tmp_path / name).symlink_to("cann.so")

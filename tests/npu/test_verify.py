@@ -16,7 +16,7 @@ from verifying import Verify, read_json
 ONE_OP = "custom_pypto::add_custom"
 # The faults of tests come when the op is called, not while its arguments are copied.
 AT_CALL = """
-import custom_pypto_simulator as sim, os, signal, sys, torch
+import custom_pypto_simulator as sim, torch
 from custom_pypto_testing.case import Case
 run_right = Case.run
 def run(self):
@@ -54,17 +54,12 @@ FAULTS = {
     "phase 2": ("sim.fail('phase2')", "aclnnAddCustom: fault injected (phase2 "),
     "execution": ("sim.fail('execution')", "aclnnAddCustom: fault injected (execution "),
     "lost device": ("sim.lose_device()", "device 0 is lost"),
-    "crash": (
-        "print('last words', file=sys.stderr, flush=True); os.kill(os.getpid(), signal.SIGSEGV)",
-        "last words",
-    ),
-    "exit": ("os._exit(0)", "ended with status 0 before it was done, as a call of exit() does"),
     "hang": ("sim.delay('*', 1000)", "did not end within 8 s"),
 }
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_named_and_nothing_more_is_run_of_the_op(verify: Verify, fault: str) -> None:
+def test_a_fault_ends_the_checks_of_the_op(verify: Verify, fault: str) -> None:
     code, text = FAULTS[fault]
     done = verify(ONE_OP, "--time-limit", "8", arm={"launch": AT_CALL.format(code)})
     assert done.status == 1

@@ -24,7 +24,7 @@ _FOLDERS = ("bin", "compiler/ccec_compiler/bin", "tools/bisheng_compiler/bin")
 
 
 def library_path(plugin: str, architecture: str) -> str:
-    """Where the library is in the plugin's package: beside the plugin's, whose C++ looks there."""
+    """Return its path in the plugin's package: beside the plugin's library, where the C++ looks."""
     return f"lib/{launchers_name(plugin)}_{architecture}.so"
 
 
@@ -34,7 +34,7 @@ def libraries(plugin: str, package: Path) -> list[Path]:
 
 
 def install(library: Path | None, plugin: str, package: Path) -> manifest.AscendcLibrary | None:
-    """Put what `build` gives into the folder `package`; gives what the manifest says of it."""
+    """Put what `build` returned into the folder `package`; return its entry in the manifest."""
     for old in libraries(plugin, package):
         old.unlink()
     if library is None:
@@ -49,9 +49,9 @@ def install(library: Path | None, plugin: str, package: Path) -> manifest.Ascend
 def build(
     plugin: Settings, build_folder: Path, environment: Mapping[str, str] = os.environ
 ) -> Path | None:
-    """Compile the plugin's AscendC sources; give the library, None where there is no compiler.
+    """Compile the plugin's AscendC sources; return the library, None without a compiler.
 
-    A plugin works without: its op launches what CANN or an opp package has.
+    A plugin works without the library: its op launches a kernel of CANN or of an opp package.
 
     Raises:
         BuildError: the sources do not compile.
@@ -80,8 +80,12 @@ def build(
     library.parent.mkdir(parents=True, exist_ok=True)
     command = [
         compiler,
-        *("-x", "asc", f"--npu-arch={architecture}"),
-        *("-std=c++17", "-O2", "-fPIC", "-shared"),
+        *("-x", "asc"),
+        f"--npu-arch={architecture}",
+        "-std=c++17",
+        "-O2",
+        "-fPIC",
+        "-shared",
         *(f"-I{folder}" for folder in plugin.include_dirs),
         *plugin.ascendc_sources,
         *("-o", str(library)),

@@ -53,11 +53,18 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     major, minor = abi.TORCH_TARGET
     core = core_include()
     packages = {name: package_include(name) for name in plugin.include_packages}
+    has_int8 = any(each.int8 for each in plugin.isa_sources)
     return [
-        *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
-        *("-Wall", "-Wextra", "-DNDEBUG"),
+        "-std=c++17",
+        "-O2",
+        "-fPIC",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-Wall",
+        "-Wextra",
+        "-DNDEBUG",
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
-        *["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] * any(each.int8 for each in plugin.isa_sources),
+        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if has_int8 else []),
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",
@@ -65,7 +72,8 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
         *(f"-ffile-prefix-map={folder}={name}" for name, folder in packages.items()),
         *(f"-I{folder}" for folder in plugin.include_dirs),
         *(flag for folder in packages.values() for flag in ("-isystem", str(folder))),
-        *("-isystem", str(core), "-isystem", str(torch.include)),
+        *("-isystem", str(core)),
+        *("-isystem", str(torch.include)),
         *plugin.flags,
     ]
 

@@ -51,7 +51,7 @@ _LIBSTDCXX = {
 
 @dataclass(frozen=True)
 class Target:
-    """The systems that a wheel is for: `tag` is theirs."""
+    """The systems that a wheel is for; `tag` is their platform tag."""
 
     tag: str
     glibc: tuple[int, int]
@@ -87,8 +87,8 @@ def find_target(environment: Mapping[str, str] = os.environ) -> Target | None:
 def find_compiler(target: Target, given: Compiler, stubs: Path) -> Compiler:
     """Return the compiler for `target`, with the flags of `given`.
 
-    It is `given` on a machine of that kind and where CXX names it, else clang of ziglang. The
-    linker is that of ziglang; `stubs` is the folder that `write_stubs` has filled.
+    It is `given` if the target has this machine's processor, or if CXX is set; else ziglang's
+    clang. ziglang links; `stubs` is the folder that `write_stubs` has filled.
 
     Raises:
         BuildError: ziglang is not installed, or the headers of `given` were not found.
@@ -135,7 +135,7 @@ def write_stubs(target: Target, torch: Torch, folder: Path) -> Torch:
 
 
 def _write_stub(target: Target, path: Path, by_version: Mapping[str, list[str]]) -> None:
-    """Write a library with these symbols, whose name is that of the file."""
+    """Write a library with these symbols; its soname is the name of the file."""
     assembly, script = path.with_suffix(".s"), path.with_suffix(".map")
     lines = [
         f'.globl "{symbol}"\n.type "{symbol}",%function\n"{symbol}":\n'
@@ -169,8 +169,10 @@ def _symbols(library: Path) -> Iterator[tuple[str, str]]:
 def is_in(version: str, glibc: tuple[int, int]) -> bool:
     """Whether libstdc++ has a version on the systems with this glibc; other names count as old."""
     found = re.fullmatch(r"(GLIBCXX_3\.4|CXXABI_1\.3)(?:\.(\d+))?", version)
-    newest = max(row for of, row in _LIBSTDCXX.items() if of <= glibc)
-    return found is None or int(found[2] or 0) <= newest[found[1].startswith("CXXABI")]
+    if found is None:
+        return True
+    glibcxx, cxxabi = max(row for of, row in _LIBSTDCXX.items() if of <= glibc)
+    return int(found[2] or 0) <= (cxxabi if found[1].startswith("CXXABI") else glibcxx)
 
 
 def _headers(target: Target, given: Compiler, own: str) -> Iterator[str]:

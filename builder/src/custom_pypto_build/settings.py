@@ -17,6 +17,7 @@ from .errors import BuildError
 
 TABLE = "tool.custom-pypto"
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+_LONGEST_NAME = 255
 _STRINGS = list_of(tables.filled_text, "a list of non-empty strings")
 _SOURCES = list_of(
     tables.filled_text, "a list of C++ files, such as ['csrc/*.cpp']", is_filled=True
@@ -122,7 +123,7 @@ def read_settings(root: Path, *, is_plugin: bool = True) -> Settings:
     document = read_toml(root / "pyproject.toml")
     try:
         settings = _settings(root, document, is_plugin=is_plugin)
-    # A `TableError` is a ValueError, and so is that of a pattern.
+    # A `TableError` is a ValueError.
     except (OSError, ValueError) as error:
         raise BuildError(f"pyproject.toml: {error}") from None
     for path in (*settings.sources, *(each.path for each in settings.isa_sources)):
@@ -224,6 +225,8 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tup
     isa = table.get("isa", {})
     int8_paths = _match(root, "isa.int8-sources", isa.get("int8-sources", ()))
     isa_paths = sorted({*_match(root, "isa.sources", isa.get("sources", ())), *int8_paths})
+    if "isa" in table and not isa_paths:
+        raise TableError(f"{TABLE}.isa.sources", "is missing; name the C++ files to compile")
     if set(paths) <= set(isa_paths):
         raise TableError(
             f"{TABLE}.isa.sources",
@@ -251,7 +254,10 @@ def _match(root: Path, name: str, patterns: Iterable[str]) -> tuple[str, ...]:
     for pattern in patterns:
         key = f"{TABLE}.{name}: {pattern!r}"
         _check_inside(f"{TABLE}.{name}:", pattern)
-        paths = [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
+        try:
+            paths = [p.relative_to(root).as_posix() for p in root.glob(pattern) if p.is_file()]
+        except ValueError as error:
+            raise TableError(f"{key}:", str(error)) from None
         if not paths:
             beside = (root / pattern).parent.glob("*")
             similar = did_you_mean(pattern, [p.relative_to(root).as_posix() for p in beside])
@@ -270,6 +276,8 @@ def _match(root: Path, name: str, patterns: Iterable[str]) -> tuple[str, ...]:
 def _check_inside(key: str, path: str) -> None:
     """Refuse a path or pattern that does not stay below the folder of pyproject.toml."""
     parts = PurePosixPath(path).parts
+    if any(len(part.encode()) > _LONGEST_NAME for part in parts):
+        raise TableError(key, f"no file has a name as long as in {path!r}")
     if not parts or path.startswith("/") or ".." in parts:
         raise TableError(
             key,

@@ -14,7 +14,12 @@ TORCH_NPU = ("2.10", "2.11", "2.12", "2.13", "2.14")
 """The releases of torch_npu that have the functions which core looks up, oldest first."""
 REGISTER = "custom_pypto_register_v1"
 UNREGISTER = "custom_pypto_unregister_v1"
-"""The two functions of a plugin's library that core calls; plugin.h defines them."""
+"""The functions of a plugin's library that core calls to load and unload it, of plugin.h."""
+CPU_ISA = "custom_pypto_cpu_isa_v1"
+NPU_KERNELS = "custom_pypto_npu_kernels_v1"
+NPU_LAUNCHES = "custom_pypto_npu_launches_v1"
+NPU_COMPARE_BY = "custom_pypto_npu_compare_by_v1"
+"""The functions that a library may have besides."""
 
 
 def offers(have: tuple[int, int], need: tuple[int, int]) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from operator import itemgetter
 
 from . import cpp_text
 from .aclnn_header import Parameter
@@ -20,8 +18,16 @@ REMEDY = (
 _TAKEN_BY = {
     # ABIs widen smaller integers.
     "int64_t": (
-        *("int64_t", "int32_t", "int16_t", "int8_t", "int"),
-        *("uint64_t", "uint32_t", "uint16_t", "uint8_t", "size_t"),
+        "int64_t",
+        "int32_t",
+        "int16_t",
+        "int8_t",
+        "int",
+        "uint64_t",
+        "uint32_t",
+        "uint16_t",
+        "uint8_t",
+        "size_t",
     ),
     # An enum is an int.
     "aclDataType": ("aclDataType", "int32_t", "int"),
@@ -31,7 +37,7 @@ _NAMED = re.compile(r"(?:\w+\.)?(?!(?:true|false)$)([A-Za-z_]\w*)")
 _SUFFIX = re.compile(r"(?:Optional|Ref|Out)\Z")
 _MOST_SUFFIXES = 4
 
-# How much two arguments in one line of an alignment are worth; without a partner, nothing.
+# The worth of two aligned arguments; an argument without a partner is worth nothing.
 _SAME_NAME, _SAME_TYPE, _NEITHER = 7, 3, 1
 
 
@@ -49,7 +55,10 @@ class Launch:
 
 
 def make_launch(symbol: str, types: str, arguments: str) -> Launch:
-    """Return a launch, of whose types and expressions the C++ headers give lists with commas."""
+    """Return a launch.
+
+    `types` and `arguments` are lists separated by commas, as the C++ headers report them.
+    """
     listed = tuple(filter(None, types.split(",")))
     expressions = tuple(cpp_text.split(arguments))
     # A template's comma is in no brackets that are counted.
@@ -65,9 +74,9 @@ def takes(parameter: Parameter, passed: str) -> bool:
 
 
 def find_name(parameter: str, by_plain_name: Mapping[str, str]) -> str | None:
-    """Return what a parameter is called after; the last of its suffixes may be of its own name.
+    """Return the name that belongs to a parameter, whose own name may have further suffixes.
 
-    `by_plain_name` maps names as `plain` gives them.
+    The keys of `by_plain_name` are names as `plain` returns them.
     """
     for _ in range(_MOST_SUFFIXES + 1):
         if (name := plain(parameter)) in by_plain_name:
@@ -125,7 +134,7 @@ def _names(launch: Launch, parameters: Sequence[Parameter]) -> dict[int, int]:
 
 def _align(
     launch: Launch, parameters: Sequence[Parameter], names: Mapping[int, int]
-) -> tuple[tuple[int, int], ...]:
+) -> Iterator[tuple[int, int]]:
     """Return which arguments of both belong together, in the order of both."""
     named = set(names.values())
 
@@ -137,16 +146,21 @@ def _align(
             return -1
         return _SAME_TYPE if fits else _NEITHER
 
-    @cache
-    def best(i: int, j: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """Return what the arguments from `i` and `j` on are worth, and their pairs."""
-        if i == len(launch.types) or j == len(parameters):
-            return 0, ()
-        value, pairs = best(i + 1, j + 1)
-        paired = (value + worth(i, j), ((i, j), *pairs))
-        return max(paired, best(i + 1, j), best(i, j + 1), key=itemgetter(0))
-
-    return best(0, 0)[1]
+    rows, columns = len(launch.types), len(parameters)
+    # What the arguments from i and j on are worth.
+    best = [[0] * (columns + 1) for _ in range(rows + 1)]
+    for i in reversed(range(rows)):
+        for j in reversed(range(columns)):
+            best[i][j] = max(best[i + 1][j + 1] + worth(i, j), best[i + 1][j], best[i][j + 1])
+    i = j = 0
+    while i < rows and j < columns:
+        if best[i][j] == best[i + 1][j + 1] + worth(i, j):
+            yield i, j
+            i, j = i + 1, j + 1
+        elif best[i][j] == best[i + 1][j]:
+            i += 1
+        else:
+            j += 1
 
 
 def _find_place(

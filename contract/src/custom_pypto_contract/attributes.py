@@ -72,14 +72,14 @@ ATTRIBUTES: Mapping[str, Attribute] = {
     ),
     "length": Attribute(
         type="int",
-        help="of a `Tensor[]`: the number of tensors; else it has `dtype` alone",
+        help="only for a `Tensor[]`: the number of tensors. A list else has only `dtype`",
         get=len,
         cpp="length",
         message="custom_pypto::length({})",
     ),
 }
 OF_LISTS = ("length", "dtype", "numel", "nbytes")
-"""The attributes of a list of tensors: the dtype is of its first, the costs are sums of all."""
+"""The attributes of a list of tensors: `dtype` is the first tensor's, the costs are sums."""
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
     "numel": Attribute(

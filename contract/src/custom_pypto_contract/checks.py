@@ -52,7 +52,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Each:
-    """The steps for each tensor of a list, of which there are `count`; ``i`` is its index."""
+    """The steps for each of the `count` tensors of a list; ``i`` is the tensor's index."""
 
     count: ast.expr
     steps: tuple[Step, ...]
@@ -195,12 +195,12 @@ class _Lowering:
                 return
         names: Names = {"xs": tensor.name, "want": dim.expression}
         what = self._op.describe_dim(tensor, dim.text)
-        text = "must have {want} tensors" + " ({0})" * bool(names_in(dim.expression))
+        rule = " ({0})" if names_in(dim.expression) else ""
         yield self._of_sizes(
             Check(
                 tensor.name,
                 expression("xs.length == want", **names),
-                message(f"{text}, got {{xs.length}}", what, **names),
+                message(f"must have {{want}} tensors{rule}, got {{xs.length}}", what, **names),
                 is_of_sizes=True,
             ),
             dim,
@@ -208,7 +208,7 @@ class _Lowering:
         )
 
     def _of_sizes(self, step: Step, dim: Dim, bound: Set[str | None]) -> Step:
-        """Return a check of a dim, for calls that have the other dims in it; `bound` are there."""
+        """Return the step for calls that have the other dims in `dim`; all calls have `bound`."""
         used = names_in(dim.expression) & self._op.dims.keys()
         for each in sorted(used - bound - self._surely_bound):
             step = _only_if(is_given(each), step)
@@ -266,10 +266,12 @@ class _Lowering:
         names: Names = {"x": tensor.element, "y": same or ""}
         conditions, expected = [], []
         if same is not None:
-            is_list = self._op.is_list(same)
-            conditions += ["not y.length >= 1"] if is_list else []
+            element = same
+            if self._op.is_list(same):
+                element = f"{same}[0]"
+                conditions.append("not y.length >= 1")
             conditions.append("x.dtype == y.dtype")
-            expected.append(f"have the dtype of '{same}{'[0]' * is_list}' ({{y.dtype}})")
+            expected.append(f"have the dtype of '{element}' ({{y.dtype}})")
         if allowed:
             conditions.append(f"x.dtype in ({', '.join(allowed)},)")
             expected.append(f"be {any_of(allowed)}")
@@ -370,7 +372,7 @@ class _Lowering:
         yield Check(own, expression(f"{sizes} == bound", **names), shown, is_of_sizes=True)
 
     def _may_be_bound(self, tensor: Tensor, dim: Dim) -> bool:
-        """Whether a dim that is not bound surely may be: by another tensor, or the list's first."""
+        """Whether another tensor, or the first tensor of the list, may have bound the dim."""
         return dim.name in self._bound or (tensor.is_list and not dim.is_of_element)
 
     def _size(self, tensor: Tensor, axis: int, dim: Dim, inside: set[str]) -> Iterator[Step]:

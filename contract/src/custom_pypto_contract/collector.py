@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused() -> Iterator[None]:
-    """Stop it where many objects are made that stay: it would go through all, again and again."""
+    """Turn the collector off while many lasting objects are made; it would scan all repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

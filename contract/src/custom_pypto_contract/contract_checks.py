@@ -52,8 +52,8 @@ def check_names(op: OpContract) -> None:
             )
         known[nodes.INDEX] = "int"
     for key, rules in (("rules", op.rules), *op.npu.limits.items()):
-        for rule in rules:
-            _check_rule(key, rule, op, known)
+        for index, rule in enumerate(rules):
+            _check_rule(f"{key}: [{index}]", rule, op, known)
     for name, condition in op.npu.supports.items():
         _check_type(f"npu.supports.{name}", condition, known, "bool")
         _check_guards(f"npu.supports.{name}", op, condition, op.may_be_none)
@@ -122,7 +122,7 @@ def _check_dtype(op: OpContract, dtype: Dtypes) -> None:
 
 
 def _check_is_given(op: OpContract, key: str, name: str) -> None:
-    """Check that `name` is a tensor, or a list of them, that is never None."""
+    """Check that `name` is a tensor or a list of tensors, and never None."""
     lists = {each.name for each in op.tensors}
     tensors = {each.name: each for each in op.arguments if each.is_tensor or each.name in lists}
     check_known(name, tensors, f"{key}: there is no tensor {name!r}")
@@ -288,7 +288,7 @@ def _check_values(op: OpContract, where: str, choice: Choice) -> None:
         )
     if op.argument(selector).is_optional:
         raise ContractError(f"{where}: {selector!r} chooses, and may be None")
-    allowed = ", ".join(map(repr, choice.trees)) + "," * (len(choice.trees) == 1)
+    allowed = ", ".join(map(repr, choice.trees)) + ("," if len(choice.trees) == 1 else "")
     raise ContractError(
         f"scalars: {selector!r} chooses a variant; write which values it can have:"
         f' {selector} = "in ({allowed})"'
@@ -402,7 +402,8 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
                 " custom_pypto_converters"
             )
     for parameter, value in call.values:
-        if value.is_scalar or ast.dump(value.node) == "Constant(value=None)":
+        is_none = isinstance(value.node, ast.Constant) and value.node.value is None
+        if value.is_scalar or is_none:
             raise ContractError(
                 f"{ast.unparse(value.node)!r} for {parameter!r} is no attribute; write"
                 " a number, or leave the parameter out"

@@ -40,10 +40,10 @@ class ElfError(ValueError):
 class ElfLibrary:
     """A 64-bit library.
 
-    `machine` is as in a wheel's tag. `run_paths` are the folders where it has the loader look for
-    others. `unversioned` are the symbols that it needs of libraries without versions, unless it is
-    content without. `core_abi` is that of the `abi.h` which it was compiled with, None where it
-    records none.
+    `machine`: as in a wheel's tag. `run_paths`: where the loader looks for other libraries.
+    `unversioned`: symbols that it needs from libraries without symbol versions; weak symbols are
+    left out. `core_abi`: the version in the `abi.h` that it was compiled with; None if it records
+    none.
     """
 
     machine: str

@@ -39,9 +39,14 @@ def parse_cost(text: str) -> ast.expr:
     It may have ``min(a, b)`` and `COST_ATTRIBUTES`, too. Only Python evaluates it.
 
     Raises:
-        ContractError: it is no expression.
+        ContractError: it is no expression, or a number in it does not fit into 64 bits.
     """
-    return parse_python(text.strip(), f"{text!r} is no expression")
+    node = parse_python(text.strip(), f"{text!r} is no expression")
+    for each in ast.walk(node):
+        number = each.value if isinstance(each, ast.Constant) else 0
+        if isinstance(number, int | float) and not is_representable(number):
+            raise ContractError(f"{text!r}: {number} does not fit into 64 bits")
+    return node
 
 
 def parse_python(text: str, problem: str) -> ast.expr:

@@ -19,17 +19,20 @@ T = TypeVar("T")
 
 
 class ForkLock:
-    """Enter its `lock`, which a thread may do again; a child has a new one."""
+    """Holds `lock`: a thread may enter it again, and a forked child gets a new one."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
 
 
 FIRST_USE = ForkLock()
-"""For what a first use computes, and imports of our own; who has it waits for no other lock."""
+"""Held while something is computed, or a module of ours imported, at first use.
+
+A thread that holds it must not wait for another lock.
+"""
 LOADING = ForkLock()
-"""For the import of core, and for loading plugins."""
-# In the order of who loads plugins, and takes both.
+"""Held while core is imported, and while plugins are loaded."""
+# LOADING first: loading plugins takes LOADING, then FIRST_USE.
 _ALL = (LOADING, FIRST_USE)
 
 
@@ -41,7 +44,7 @@ def _wait() -> None:
 
 def _go_on() -> None:
     for each in _ALL:
-        # It has not got the lock if it waited too long.
+        # After a time-out this thread does not hold the lock.
         with suppress(RuntimeError):
             each.lock.release()
 

@@ -52,7 +52,7 @@ EMPTY_CONTRACT: Mapping[str, Any] = {
 """The data of a contract that has no more than a schema."""
 
 ADDED_KEYS = frozenset({"flops", "bytes", "random"})
-"""Keys that the first contracts did not have; a manifest without one has that of EMPTY_CONTRACT."""
+"""Keys that were added later. If a manifest lacks one, the value in EMPTY_CONTRACT counts."""
 
 
 class ManifestError(ValueError):

@@ -272,7 +272,7 @@ GROUP = (
 DOCUMENT = {
     "constants": tables.table_of(tables.one_or_list_of(_CONSTANT), of_identifiers=True),
     "templates": tables.table_of(_record(TEMPLATE, ["shape"]), of_identifiers=True),
-    "groups": tables.table_of(_record(GROUP, ["check_order"]), of_identifiers=True),
+    "groups": tables.table_of(_record(GROUP), of_identifiers=True),
 }
 """The tables of ops.toml that are not an op."""
 

@@ -38,7 +38,13 @@ _TREES = frozenset(key.name for key in _KEYS if key.is_tree)
 _KEPT = frozenset(
     (
         *(key.name for key in _KEYS if key.is_prose),
-        *("argument", "like", "include", "check_order", "parameters", "dtype", "allowed_when"),
+        "argument",
+        "like",
+        "include",
+        "check_order",
+        "parameters",
+        "dtype",
+        "allowed_when",
     )
 )
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
@@ -74,10 +80,8 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
         if key in _KEPT:
             return value
         if isinstance(value, dict):
-            # The keys of a tree are arguments and their values.
             return {
-                name: fill_in_value(key if key in _TREES else None if key in _NAMED else name, each)
-                for name, each in value.items()
+                name: fill_in_value(_key_within(key, name), each) for name, each in value.items()
             }
         if isinstance(value, list):
             return [fill_in_value(key, each) for each in value]
@@ -90,6 +94,14 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
         return value_pattern.sub(written, value)
 
     return {key: fill_in_value(key, value) for key, value in body.items()}
+
+
+def _key_within(key: str | None, name: str) -> str | None:
+    """Return the key that says what `name` in the table of `key` holds."""
+    if key in _TREES:
+        # The names in a tree are arguments and their values.
+        return key
+    return None if key in _NAMED else name
 
 
 def check_constants(constants: Constants) -> None:
@@ -317,14 +329,14 @@ class OpTable:
 
     def _normalised(self, where: str, keys: Iterable[Key], values: Table) -> Table:
         """Return the values of all keys, with defaults for what is left out."""
-        return {
-            key.name: copy(key.default)
-            if values.get(key.name) is None
-            else self._tree(f"{where}.{key.name}", values[key.name])
-            if key.is_tree
-            else values[key.name]
-            for key in keys
-        }
+
+        def normalise(key: Key) -> Any:
+            value = values.get(key.name)
+            if value is None:
+                return copy(key.default)
+            return self._tree(f"{where}.{key.name}", value) if key.is_tree else value
+
+        return {key.name: normalise(key) for key in keys}
 
     def _tree(self, where: str, value: Any) -> Any:
         """Return the normalised tree of a leaf, or of ``{selector: {value: tree}}``."""
@@ -420,10 +432,10 @@ class OpTable:
     def _npu(self) -> Table:
         npu = self._body.get("npu", {})
         limits: dict[str, list[Table]] = {}
-        # The op's own come first: where several are broken, the error is that of the op.
+        # The op's own rules come first: if several are broken, the error is about one of them.
         for body in (self._body, *(self._groups[each] for each in self._included)):
             given = body.get("npu", {}).get("limits", {})
-            # A list holds those of every kernel.
+            # A list holds the rules for every kernel.
             by_kernel: Table = {"": {"rules": given}} if isinstance(given, list) else given
             for name, each in by_kernel.items():
                 where = f"npu.limits.{name}".removesuffix(".")
@@ -488,8 +500,8 @@ def _own_message(argument: str, check: ast.expr) -> str | None:
             value = ast.unparse(left)
             if value not in (argument, f"{argument}.dtype"):
                 return None
-            first = elements[0]
-            quote = "'" * (isinstance(first, ast.Constant) and isinstance(first.value, str))
+            has_texts = isinstance(elements[0], ast.Constant) and isinstance(elements[0].value, str)
+            quote = "'" if has_texts else ""
             return f"must be {any_of(map(ast.unparse, elements))}, got {quote}{{{value}}}{quote}"
         case ast.BoolOp(ast.And(), parts):
             pass

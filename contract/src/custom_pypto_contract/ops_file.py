@@ -126,6 +126,12 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
     groups = {
         name: fill_in_constants(named, body) for name, body in document.get("groups", {}).items()
     }
+    for name, body in groups.items():
+        if "check_order" not in body:
+            raise ContractError(
+                f"[groups.{name}] needs the order in which its tensors are checked:"
+                f' check_order = "{" ".join(body.get("tensors", {}))}"'
+            )
     found = []
     for op in ops:
         try:

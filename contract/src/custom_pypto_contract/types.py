@@ -1,4 +1,4 @@
-"""The types of expressions: what has none is no expression of a contract."""
+"""The types of expressions. An expression without a type is refused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from .attributes import ALL_ATTRIBUTES, OF_LISTS
 from .errors import ContractError
-from .expression import is_representable
 from .expression_names import INFINITY
 
 Types = Mapping[str, str]
@@ -39,8 +38,6 @@ def type_of(node: ast.expr, names: Types) -> str:
         case ast.Constant(value):
             if not isinstance(value, bool | int | float | str):
                 raise _error(node, "it can stand only behind 'is'")
-            if not isinstance(value, str) and not is_representable(value):
-                raise _error(node, f"{value} does not fit into 64 bits")
             return type(value).__name__
         case ast.Name(name):
             return "float" if name == INFINITY else names[name]

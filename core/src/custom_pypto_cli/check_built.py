@@ -17,9 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_contract.manifest import OPP_LIBRARY
-from custom_pypto_discovery import environment
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
 from custom_pypto_cli import plugin_list, subprocess_call
@@ -31,15 +31,15 @@ TIME_LIMIT = 300.0
 def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
     # A lock file allows what is installed, and this is not yet.
-    os.environ.pop(environment.LOCKFILE, None)
+    os.environ.pop(variables.LOCKFILE, None)
     outcome = subprocess_call.run(
         "from custom_pypto_cli import check_built\n"
         f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
         time_limit=TIME_LIMIT,
         environment={
-            environment.ALLOW: plugin,
-            environment.DISABLE: "",
-            environment.STRICT: "",
+            variables.PLUGINS: plugin,
+            variables.DISABLE: "",
+            variables.STRICT: "",
             # A plugin registers its ops without torch_npu, which may lack the CANN that it needs.
             "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         },
@@ -89,6 +89,7 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
     own = find_packages(opp) if opp else ()
     places = [*(package / OPP_LIBRARY for package in own), *packages]
     if cann := os.environ.get("ASCEND_HOME_PATH"):
+        # All of CANN's libraries are beside this one, so their headers are in one folder.
         places.append(Path(cann, "lib64", "libopapi.so"))
     for launch in launches:
         compared = (kernel_headers.compare(launch, plugin, place) for place in places)

@@ -15,10 +15,10 @@ from typing import Any, cast
 
 from custom_pypto_contract.abi import TORCH_TARGET
 from custom_pypto_contract.errors import find_similar
-from custom_pypto_contract.variables import CPU_ISA, KNOWN
+from custom_pypto_contract.variables import CPU_ISA, DISABLE, KNOWN, LOCKFILE, PLUGINS
 from custom_pypto_discovery import candidates, discovery, distributions, environment, lock_file
 from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS, major_minor, this_host
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, uninstall
 
 from custom_pypto_cli import isolated_load, plugin_list, subprocess_call
 from custom_pypto_cli.report import Check
@@ -38,7 +38,7 @@ class DoctorContext:
     """What the sections of one report share."""
 
     time_limit: float = TIME_LIMIT
-    """Seconds that each process of its own may take."""
+    """The seconds that each child process may take."""
 
     @cached_property
     def loaded(self) -> tuple[Outcome, dict[str, Outcome]]:
@@ -161,7 +161,7 @@ def variables(_: DoctorContext) -> Iterator[Check]:
         check = Check(name, repr(os.environ[name]) if name in KNOWN else "set")
         if name in warnings:
             check = check.with_problem(warnings[name], f"correct {name}, or unset it")
-        elif name == environment.LOCKFILE:
+        elif name == LOCKFILE:
             lock = lock_file.read(os.environ[name], this_host().trusted_owners)
             check = check.with_problem(lock.problem, lock.advice) if lock.problem else check
         elif name not in KNOWN and not name.startswith(foreign):
@@ -184,13 +184,13 @@ def plugins(context: DoctorContext) -> Iterator[Check]:
         check = Check(_IMPORT, f"failed: {outcome.brief}").with_problem(
             f"`{_IMPORT}` failed, and no single plugin explains it: {outcome.failure}",
             "solve the problems above first; if there is none, choose plugins by"
-            f" {environment.ALLOW}, or reinstall custom-pypto-core",
+            f" {PLUGINS}, or reinstall {CORE}",
         )
     elif ended:
         names = ", ".join(ended)
         check = Check(_IMPORT, f"works only without {names}").with_problem(
             f"`{_IMPORT}` ends the process or hangs while it loads {names}",
-            f"set {environment.DISABLE}={','.join(ended)}; see below",
+            f"set {DISABLE}={','.join(ended)}; see below",
         )
     yield check
     found = loaded.get("plugins") or [*map(_without_load, discovery.discover(environment.read()))]
@@ -214,11 +214,12 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     value = f"{plugin['version'] or '(no version)'} {status}"
     if status is Status.LOADED:
         ops = ", ".join(op["name"] for op in plugin["ops"])
-        value += f"{isa and f' ({isa})'} in {1000 * plugin['load_time']:.0f} ms: {ops}"
+        value += f" ({isa})" if isa else ""
+        value += f" in {1000 * plugin['load_time']:.0f} ms: {ops}"
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"
-        check = check.with_problem(reason, f"or pip uninstall {plugin['distribution']}")
+        check = check.with_problem(reason, f"or {uninstall(plugin['distribution'])}")
     elif status is Status.BLOCKED:
         check = check.with_note(f"{name} is blocked", plugin["reason"])
     elif isa.startswith(plugin_list.NO_ISA):

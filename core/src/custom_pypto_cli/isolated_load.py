@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from custom_pypto_contract.variables import DISABLE, PLUGINS
 from custom_pypto_discovery import discovery, environment
-from custom_pypto_discovery.installed_plugin import Status
+from custom_pypto_discovery.installed_plugin import Status, uninstall
 
 from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
@@ -37,7 +37,7 @@ def load(
 
 def without(plugins: Iterable[str]) -> dict[str, str]:
     """Return the variables of a process that loads all plugins but these."""
-    return {environment.DISABLE: ",".join(sorted([*environment.read().disable, *plugins]))}
+    return {DISABLE: ",".join(sorted([*environment.read().disable, *plugins]))}
 
 
 def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> None:
@@ -45,10 +45,9 @@ def mark_ended(plugins: Iterable[dict[str, Any]], ended: dict[str, Outcome]) -> 
     for plugin in plugins:
         name = plugin["name"]
         if name in ended:
-            uninstall = f"pip uninstall {shlex.quote(plugin['distribution'])}"
             reason = (
                 f"loading it ended the process: {ended[name].failure}\n"
-                f"set {environment.DISABLE}={name}, or {uninstall}"
+                f"set {DISABLE}={name}, or {uninstall(plugin['distribution'])}"
             )
             plugin.update(status=str(Status.FAILED), reason=reason)
 
@@ -64,7 +63,7 @@ def _find_culprit(
     outcomes: dict[int, Outcome] = {}
 
     def ends(count: int) -> bool:
-        variables = {**blocked, environment.ALLOW: ",".join(names[:count])}
+        variables = {**blocked, PLUGINS: ",".join(names[:count])}
         outcomes[count] = subprocess_call.call(
             plugin_list.load_all, time_limit=time_limit, environment=variables
         )

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto_contract import aclnn_launch
 from custom_pypto_contract.description import describe
 from custom_pypto_contract.errors import find_similar
+from custom_pypto_contract.variables import STRICT
 from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
-from custom_pypto_discovery.environment import STRICT
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
-from custom_pypto_discovery.installed_plugin import LOADING
+from custom_pypto_discovery.installed_plugin import LOADING_ATTRIBUTE, op_family
 
 from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import report_progress
@@ -53,7 +53,7 @@ class _ProgressHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Report the plugin if `record` is of the begin or the end of its loading."""
-        if (plugin := getattr(record, LOADING, None)) is not None:
+        if (plugin := getattr(record, LOADING_ATTRIBUTE, None)) is not None:
             report_progress(plugin)
 
 
@@ -83,7 +83,7 @@ def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
     bare = _strip_prefix(name)
     providers: list[PluginRecord] = []
     for plugin in plugins:
-        ops = tuple(op for op in plugin.ops if bare in (op.name, op.name.partition(".")[0]))
+        ops = tuple(op for op in plugin.ops if bare in (op.name, op_family(op.name)))
         if ops:
             providers.append(replace(plugin, ops=ops))
     return providers
@@ -103,7 +103,7 @@ def find_ops(
 
 
 def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
-    """Return that nothing is called `name`, and what is."""
+    """Return the text that nothing is called `name`, with names that are similar."""
     known = {plugin.name for plugin in plugins}
     known |= {plugin.distribution for plugin in plugins}
     known |= {op.name for plugin in plugins for op in plugin.ops}
@@ -118,7 +118,7 @@ def explain_unknown(name: str, plugins: Sequence[PluginRecord]) -> str:
 def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
     """Return `record` as plain data: a path is its text, and what does not exist is empty.
 
-    That of a plugin also has the instruction set of its CPU kernels, or why there is none.
+    The record of a plugin also has the instruction set of its CPU kernels, or why there is none.
     """
     plain: dict[str, Any] = _plain(record)
     if "ops" in plain:
@@ -178,25 +178,31 @@ def describe_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
         (kernel["fault"], "until then the op fails on an NPU"),
         (kernel["mismatch"], aclnn_launch.REMEDY),
     ]
-    said = [each for each in problems if each[0]]
-    add = Check.with_problem if said else Check.with_note
+    has_problem = any(text for text, _ in problems)
+    texts = [text for text, _ in problems if text]
+    advice = [remedy for text, remedy in problems if text]
     if symbol:
         unchecked = f"; unchecked: {kernel['unchecked']}" if kernel["unchecked"] else ""
         value = f"{symbol} of {kernel['origin']} ({kernel['library']}){unchecked}"
-    elif said:
+    elif has_problem:
         value = "none that can be used"
     else:
         value = f"none on this machine: {' or '.join(kernel['symbols'])} would do"
-        said.append(("\n".join(f"searched {place}" for place in places), _HOW_TO_GET_KERNELS))
+        texts += [f"searched {place}" for place in places]
+        advice.append(_HOW_TO_GET_KERNELS)
     if kernel["shadowed"]:
         # The package that is shadowed may be the right one.
         others = ", ".join(kernel["shadowed"])
         wins = f"{kernel['library']} is found first and wins"
-        said.append((f"{symbol} is also in {others}; {wins}", _HOW_TO_ORDER_PACKAGES))
+        texts.append(f"{symbol} is also in {others}; {wins}")
+        advice.append(_HOW_TO_ORDER_PACKAGES)
     if symbol and places:
-        said.append(("\n".join(places), f"until then the op launches {symbol}"))
+        texts += places
+        advice.append(f"until then the op launches {symbol}")
     check = Check(kernel["op"] or f"{plugin}: {kernel['symbols'][0]}", value)
-    return add(check, *map("\n".join, zip(*said, strict=True))) if said else check
+    if has_problem:
+        return check.with_problem("\n".join(texts), "\n".join(advice))
+    return check.with_note("\n".join(texts), "\n".join(advice)) if advice else check
 
 
 _HOW_TO_GET_KERNELS = (

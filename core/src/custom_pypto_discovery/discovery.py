@@ -16,8 +16,10 @@ from custom_pypto_discovery.host import CORE, Host, major_minor, this_host
 from custom_pypto_discovery.installed_plugin import (
     InstalledPlugin,
     Status,
+    install_again,
     normalize_name,
     reinstall,
+    upgrade,
 )
 
 if TYPE_CHECKING:
@@ -117,8 +119,8 @@ def _abi(manifest: Manifest, host: Host) -> str:
         fix = f"Upgrade core: {how_to_install(CORE)}"
     else:
         fix = (
-            f"Upgrade the plugin: pip install --upgrade {manifest.distribution}; if there is no"
-            f" newer version, it has to be built again with {core}"
+            f"Upgrade the plugin: {upgrade(manifest.distribution)}; if there is no newer version,"
+            f" it has to be built again with {core}"
         )
     return f"requires core ABI {_dotted(need)}, but {core} offers {_dotted(have)}. {fix}"
 
@@ -128,7 +130,7 @@ def _platform(manifest: Manifest, host: Host) -> str:
         return ""
     return (
         f"was built for {manifest.platform}, but this Python runs on {host.platform}. Install the"
-        f" wheel for this platform: pip install --force-reinstall --no-deps {manifest.distribution}"
+        f" wheel for this platform: {install_again(manifest.distribution)}"
     )
 
 

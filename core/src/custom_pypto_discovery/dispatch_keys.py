@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from custom_pypto_discovery.installed_plugin import upgrade
+
 DEVICE_KEYS = (
     "CPU",
     "CUDA",
@@ -45,7 +47,7 @@ def has_device(keys: Iterable[str]) -> bool:
 def describe_missing_kernel(op: str, distribution: str) -> tuple[str, str]:
     """Return what is wrong with an op that has no kernel for any device, and what to do."""
     advice = (
-        f"upgrade the plugin: pip install --upgrade {distribution}; its author registers kernels in"
-        " C++ or by the hook custom_pypto_kernels"
+        f"upgrade the plugin: {upgrade(distribution)}; its author registers kernels in C++ or by"
+        " the hook custom_pypto_kernels"
     )
     return f"{op} has no kernel for any device: its plugin registers none", advice

@@ -7,18 +7,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from custom_pypto_contract import variables
 from custom_pypto_contract.errors import find_similar
-
-ALLOW = variables.PLUGINS
-DISABLE = variables.DISABLE
-STRICT = variables.STRICT
-LOG = variables.LOG
-RECORD = variables.RECORD
-LOCKFILE = variables.LOCKFILE
+from custom_pypto_contract.variables import DISABLE, LOCKFILE, LOG, PLUGINS, RECORD, STRICT
 
 STANDARD_ERROR = "1"
 """The value of `Environment.log` for standard error."""
+
+CALLS = "calls.jsonl"
+"""The file of the calls in a folder that `Environment.record` names."""
 
 _ON = frozenset({"1", "true", "yes", "on"})
 _OFF = frozenset({"", "0", "false", "no", "off"})
@@ -38,6 +34,8 @@ class Environment:
     log: str = ""
     record: str = ""
     lockfile: str | None = None
+    problems: tuple[str, ...] = ()
+    """Values that could not be understood, each with what is allowed."""
 
     def reason_to_block(self, plugin: str) -> str | None:
         """Return the reason why the plugin called `plugin` must not load, or None."""
@@ -46,8 +44,8 @@ class Environment:
         if self.allow is None or plugin in self.allow:
             return None
         if not self.allow:
-            return f"{ALLOW} is set and empty, which loads no plugin; unset it to load all"
-        return f"{ALLOW} does not name it; add it to the variable, or unset that to load all"
+            return f"{PLUGINS} is set and empty, which loads no plugin; unset it to load all"
+        return f"{PLUGINS} does not name it; add it to the variable, or unset that to load all"
 
     def warnings(self, plugins: Iterable[str]) -> tuple[str, ...]:
         """Return a text for each thing in the variables that has no effect.
@@ -56,8 +54,8 @@ class Environment:
         """
         known = sorted(set(plugins))
         installed = ", ".join(known) or "none"
-        texts = []
-        for variable, names in ((ALLOW, self.allow or ()), (DISABLE, self.disable)):
+        texts = [*self.problems]
+        for variable, names in ((PLUGINS, self.allow or ()), (DISABLE, self.disable)):
             if unknown := sorted({*names} - {*known}):
                 named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
                 texts.append(
@@ -67,19 +65,22 @@ class Environment:
 
 
 def read(process: Mapping[str, str] = os.environ) -> Environment:
-    """Return what the variables of a process say; never raises."""
+    """Return what the variables of a process say; never raises, see `Environment.problems`."""
+    strict = process.get(STRICT, "").strip().lower()
+    unknown = f"{STRICT} is {strict!r}, which is taken for 1; set it to 1 or to 0"
     record = process.get(RECORD, "")
-    allow = process.get(ALLOW)
+    allow = process.get(PLUGINS)
     log = process.get(LOG, "")
     if (switch := log.strip().lower()) in _ON | _OFF:
         log = STANDARD_ERROR if switch in _ON else ""
     return Environment(
         allow=None if allow is None else _names(allow),
         disable=_names(process.get(DISABLE, "")),
-        strict=process.get(STRICT, "").strip().lower() not in _OFF,
+        strict=strict not in _OFF,
         log=log,
         record="" if record.strip().lower() in _OFF else record,
         lockfile=process.get(LOCKFILE),
+        problems=() if strict in _ON | _OFF else (unknown,),
     )
 
 

@@ -13,8 +13,8 @@ from custom_pypto_contract.manifest import GROUP, Manifest, ManifestOp
 
 from custom_pypto_discovery.printable import shorten
 
-LOADING = "custom_pypto_loading"
-"""Attribute of core's log records of the begin and the end of loading: the plugin's name, or ''."""
+LOADING_ATTRIBUTE = "custom_pypto_loading"
+"""Log records of the begin and the end of loading have it: the plugin's name, or ''."""
 
 
 class Status(str, Enum):
@@ -110,8 +110,22 @@ def op_family(op: str) -> str:
 
 def reinstall(distribution: str) -> str:
     """Return the advice for a distribution whose files are not those of its wheel."""
-    command = "pip install --force-reinstall --no-deps"
-    return f"reinstall it: {command} {shlex.quote(distribution)}"
+    return f"reinstall it: {install_again(distribution)}"
+
+
+def install_again(requirement: str) -> str:
+    """Return the command that installs the files of a wheel, whatever is installed."""
+    return f"pip install --force-reinstall --no-deps {shlex.quote(requirement)}"
+
+
+def upgrade(distribution: str) -> str:
+    """Return the command that installs the newest version."""
+    return f"pip install --upgrade {shlex.quote(distribution)}"
+
+
+def uninstall(distribution: str) -> str:
+    """Return the command that removes a distribution."""
+    return f"pip uninstall {shlex.quote(distribution)}"
 
 
 def delete(folder: Path) -> str:

@@ -17,10 +17,15 @@ from typing import Any
 
 from custom_pypto_contract import manifest, small_file, tables
 from custom_pypto_contract.tables import TableError
+from custom_pypto_contract.variables import LOCKFILE
 
 from custom_pypto_discovery import library_file, ownership
-from custom_pypto_discovery.environment import LOCKFILE
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name
+from custom_pypto_discovery.installed_plugin import (
+    InstalledPlugin,
+    install_again,
+    normalize_name,
+    uninstall,
+)
 
 VERSION = 1
 """The form of the file. A core reads its own version only."""
@@ -55,8 +60,8 @@ class Lock:
         if need is None:
             return (
                 f"is not in the lock file {self.path}, which allows"
-                f" {', '.join(self.plugins) or 'no plugin'}; pip uninstall"
-                f" {shlex.quote(plugin.distribution)}, or {self._rewrite}"
+                f" {', '.join(self.plugins) or 'no plugin'};"
+                f" {uninstall(plugin.distribution)}, or {self._rewrite}"
             )
         try:
             have = describe(plugin)
@@ -64,11 +69,11 @@ class Lock:
             return f"its files cannot be compared with the lock file {self.path}: {error}"
         for key, label in _LABELS.items():
             if (given := have[key]) != (wanted := need[key]):
-                wheel = shlex.quote(f"{need['distribution']}=={need['version']}")
+                wheel = f"{need['distribution']}=={need['version']}"
                 return (
                     f"the lock file {self.path} allows {label} {_brief(wanted)},"
-                    f" installed is {_brief(given)}; install what it allows: pip install"
-                    f" --force-reinstall --no-deps {wheel}; or {self._rewrite}"
+                    f" installed is {_brief(given)};"
+                    f" install what it allows: {install_again(wheel)}; or {self._rewrite}"
                 )
         return ""
 
@@ -145,18 +150,28 @@ _LABELS = {
     "library": "a library with sha256",
     "files": "a package whose files have the sha256",
 }
-_TEXTS = {**dict.fromkeys(_LABELS, tables.filled_text), "library": tables.optional(tables.text)}
-_check_plugins = tables.list_of(tables.record(_TEXTS, _TEXTS))
+_SHA256 = tables.text_matching("[0-9a-f]{64}", "64 lower case hexadecimal digits")
+_VALUES = {
+    **dict.fromkeys(_LABELS, tables.filled_text),
+    "manifest": _SHA256,
+    "library": tables.optional(_SHA256),
+    "files": _SHA256,
+}
+_check_plugins = tables.list_of(tables.record(_VALUES, _VALUES))
 
 
 def _parse(text: str) -> dict[str, LockedPlugin]:
     document = json.loads(text)
     tables.table("the file", document)
-    if (version := document.get("custom_pypto_lock")) != VERSION:
+    version = document.get("custom_pypto_lock")
+    if type(version) is not int or version != VERSION:
         raise TableError("custom_pypto_lock", f"must be {VERSION}", version)
     plugins = document.get("plugins")
     _check_plugins("plugins", plugins)
-    found = {each["name"]: each for each in plugins}
+    found: dict[str, LockedPlugin] = {
+        each["name"]: {**each, "distribution": normalize_name(each["distribution"])}
+        for each in plugins
+    }
     if len(found) < len(plugins):
         raise TableError("plugins", "names one plugin more than once")
     return found

@@ -7,16 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
-from custom_pypto_discovery.environment import DISABLE
-from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family
+from custom_pypto_contract.variables import DISABLE
+
+from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status, op_family, uninstall
 
 
 def resolve(plugins: Iterable[InstalledPlugin]) -> tuple[InstalledPlugin, ...]:
     """Return the plugins with each decided on.
 
-    The accepted come first, in loading order: by name, each after the plugins whose ops it
-    requires. The others follow by name. Two plugins with one name or one op are both rejected: the
-    user chooses. A plugin that requires one that does not load gets that one's status.
+    The accepted come first, in loading order: those that require no op by name, then each after the
+    plugins whose ops it requires. The others follow by name. Two plugins with one name or one op
+    are both rejected: the user chooses. A plugin that requires one that does not load gets that
+    one's status.
     """
     decided = _reject_conflicts(sorted(plugins, key=lambda each: each.order))
     while (checked := _check_requirements(decided)) != decided:
@@ -72,7 +74,7 @@ def _conflict(
                 f"{distributions[0]} has {len(same)} entry points called {plugin.name!r}, so none"
                 " loads; its author must give each plugin a name of its own"
             )
-        choices = [f"pip uninstall {each}" for each in distributions]
+        choices = list(map(uninstall, distributions))
         return (
             f"{' and '.join(distributions)} each provide a plugin called {plugin.name!r}, so none"
             f" of them loads; leave out all but one: {', or '.join(choices)}"
@@ -81,7 +83,7 @@ def _conflict(
         if len(same := providers[op]) > 1:
             owners = [f"the plugin {each.name!r} of {each.distribution}" for each in same]
             choices = [
-                f"{DISABLE}={each.name} (or pip uninstall {each.distribution})" for each in same
+                f"{DISABLE}={each.name} (or {uninstall(each.distribution)})" for each in same
             ]
             return (
                 f"{' and '.join(owners)} each provide the op {op!r}, so none of them loads;"

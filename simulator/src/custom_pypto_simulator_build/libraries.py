@@ -24,8 +24,12 @@ LINK_FLAGS = ("-Wl,-z,now",)
 
 _CANN, _OPS = "libascendcl.so", "libopapi.so"
 _EMPTY = (
-    *("libnnopbase.so", "libacl_op_compiler.so", "libacl_tdt_channel.so", "libhccl.so"),
-    *("libge_runner.so", "libgraph.so"),
+    "libnnopbase.so",
+    "libacl_op_compiler.so",
+    "libacl_tdt_channel.so",
+    "libhccl.so",
+    "libge_runner.so",
+    "libgraph.so",
 )
 """These have no functions of their own: what is looked up in them is found in _CANN."""
 _OF_TORCH = ("libtorch_cpu.so", "libc10.so")
@@ -100,8 +104,16 @@ def compile_flags() -> tuple[str, ...]:
     # Recorded in each library, see runtime.h.
     abi = f"torch {version('torch')}, simulator headers {digest(read_files(include))[:12]}"
     return (
-        *("-std=c++20", "-O1", "-fPIC", "-pthread", "-Wall", "-Wextra", "-Werror"),
-        *("-fvisibility=hidden", "-fvisibility-inlines-hidden", "-DFUNC_VISIBILITY"),
+        "-std=c++20",
+        "-O1",
+        "-fPIC",
+        "-pthread",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-fvisibility=hidden",
+        "-fvisibility-inlines-hidden",
+        "-DFUNC_VISIBILITY",
         f'-DCUSTOM_PYPTO_SIM_ABI="{abi}"',
         f"-I{include}",
         f"-I{include / 'ascendc'}",

@@ -82,7 +82,7 @@ class Case:
 
     @property
     def tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors given, by argument name; those of a list as ``name[0]``, ``name[1]``, ..."""
+        """The tensors given, by argument name; in a list they are ``name[0]``, ``name[1]``, ..."""
         return {
             leaf: each
             for name, value in self.arguments.items()
@@ -195,14 +195,17 @@ class Case:
         return Run(returned, call.mutable)
 
     def expect_tensors(self, returned: object, what: str) -> None:
-        """Raise AssertionError if the results of `what` are not those of the schema."""
-        fault = describe_wrong(returned, are) if (are := tensor_returns(self.op.schema)) else ""
+        """Raise AssertionError if the results of `what` do not fit the schema."""
+        returns = tensor_returns(self.op.schema)
+        fault = describe_wrong(returned, returns) if returns else ""
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 
     @property
     def graph_key(self) -> str:
-        """Equal for cases of which torch.compile makes equal graphs, but for dtypes and floats.
+        """A key that is equal for two cases if torch.compile makes the same graph for both.
+
+        Dtypes, and most values of floats, do not change it.
 
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
         are 0 or 1, and other scalars. Of floats it copies the value, so only 0, 1, the sign and

@@ -140,7 +140,7 @@ class Conformance:
     def test_holds_when_fuzzed(
         self, op: Op, request: pytest.FixtureRequest, record_property: Callable[..., None]
     ) -> None:
-        """Random hostile calls, in a process of their own."""
+        """Random calls, in a process of their own."""
         checks.check_fuzzed(op, fuzz_series(request.config), record_property)
 
     def test_returns_what_the_reference_returns(self, case: Case) -> None:

@@ -40,7 +40,8 @@ print(*available)
 sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in failed) or 0)
 """
 _OPTIONS = (
-    *("-q", "-p", "no:cacheprovider"),
+    "-q",
+    *("-p", "no:cacheprovider"),
     # pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
     *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
 )
@@ -81,7 +82,7 @@ class EveryIsa:
 
 @cache
 def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int | None, str, str]:
-    """Run tests at each instruction set but that of this process."""
+    """Run tests at each instruction set, except the one that this process uses."""
     own, isas = str(core.cpu_isa(plugin)), " ".join(every_isa())
     return guarded.run(
         [sys.executable, "-c", _RUN, plugin, own, isas, *_OPTIONS, *tests],

@@ -1,4 +1,4 @@
-"""Hostile calls of an op, drawn from its contract: the input of the fuzzer."""
+"""Random calls of an op, drawn from its contract: the input of the fuzzer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SPECIAL_FLOATS = (0.0, -0.0, float("inf"), float("-inf"), float("nan"), 3e38)
 
 
 @dataclass(frozen=True)
-class HostileCall:
+class FuzzCall:
     """A call, and what is unusual about it, such as ``valid`` and ``dtype of key``."""
 
     call: Case
@@ -50,7 +50,7 @@ class HostileCall:
         return any(each.split(" of ")[0] == change for each in self.changes)
 
 
-def hostile_call(op: Op, seed: int, number: int) -> HostileCall:
+def fuzz_call(op: Op, seed: int, number: int) -> FuzzCall:
     """Return call `number` of the series that `seed` begins; always the same one."""
     contract = op.contract
     assert contract is not None
@@ -61,7 +61,7 @@ def hostile_call(op: Op, seed: int, number: int) -> HostileCall:
     changes = [kind]
     for _ in range(random.randint(0, most)):
         changes.extend(_change(contract, given, random))
-    return HostileCall(Case.of(op, given), tuple(changes))
+    return FuzzCall(Case.of(op, given), tuple(changes))
 
 
 @lru_cache(maxsize=2)

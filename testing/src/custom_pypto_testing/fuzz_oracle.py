@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .case import Case
-from .fuzz_inputs import HostileCall
+from .fuzz_inputs import FuzzCall
 from .meta_tensors import Properties, Twins, properties_of
 from .outputs import storage_bytes, tensor_outputs
 
@@ -56,8 +56,8 @@ class Judgement:
     fault: str = ""
 
 
-def _is_of_values(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
-    op = hostile.call.op.contract
+def _is_of_values(fuzzed: FuzzCall, kernel: Outcome, fake: Outcome) -> bool:
+    op = fuzzed.call.op.contract
     assert op is not None
     named = re.match(rf"{re.escape(op.name)}: argument '(\w+)", kernel.text)
     if kernel.error is None or fake.error is not None or named is None:
@@ -66,29 +66,29 @@ def _is_of_values(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
     return {"int32", "int64"} >= {*next(dtypes, ())} > set()
 
 
-def _is_of_memory(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
+def _is_of_memory(fuzzed: FuzzCall, kernel: Outcome, fake: Outcome) -> bool:
     refusals = [each for each in (kernel, fake) if each.error is not None]
     return refusals != [] and all(
-        each.text.startswith(f"{hostile.call.name}: ") and each.says(*_CANNOT_ALLOCATE)
+        each.text.startswith(f"{fuzzed.call.name}: ") and each.says(*_CANNOT_ALLOCATE)
         for each in refusals
     )
 
 
-def _is_of_a_copy(hostile: HostileCall, kernel: Outcome, fake: Outcome) -> bool:
-    is_copied = hostile.has("negative") or hostile.has("conjugate")
+def _is_of_a_copy(fuzzed: FuzzCall, kernel: Outcome, fake: Outcome) -> bool:
+    is_copied = fuzzed.has("negative") or fuzzed.has("conjugate")
     return is_copied and kernel.says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
 
 
-Explains = Callable[[HostileCall, Outcome, Outcome], bool]
+Explains = Callable[[FuzzCall, Outcome, Outcome], bool]
 
 REASONS: Mapping[str, Explains] = {
     "values": _is_of_values,
     "memory": _is_of_memory,
     "torch's copy": _is_of_a_copy,
-    "autograd": lambda hostile, kernel, fake: kernel.says(
+    "autograd": lambda fuzzed, kernel, fake: kernel.says(
         " is written in place, which torch refuses: ", " is written in place, but it requires grad "
     ),
-    "gradient": lambda hostile, kernel, fake: kernel.says(
+    "gradient": lambda fuzzed, kernel, fake: kernel.says(
         "Inference tensors cannot be saved for backward"
     ),
 }
@@ -96,12 +96,12 @@ REASONS: Mapping[str, Explains] = {
 explains each."""
 
 
-def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
+def judge(fuzzed: FuzzCall, *, in_fake_mode: bool) -> Judgement:
     """Run the fake and the kernel on a call, and compare.
 
     The fake runs on tensors on meta, which is fast, or in FakeTensorMode, as under torch.compile.
     """
-    call, op = hostile.call, hostile.call.op.contract
+    call, op = fuzzed.call, fuzzed.call.op.contract
     assert op is not None
     has_fake = op.outputs is not None
     # A text that names meta would name other devices for tensors on meta.
@@ -129,7 +129,7 @@ def judge(hostile: HostileCall, *, in_fake_mode: bool) -> Judgement:
     if not found:
         return Judgement(accepted)
     for reason, explains in REASONS.items():
-        if explains(hostile, kernel, fake):
+        if explains(fuzzed, kernel, fake):
             return Judgement(accepted, reason)
     return Judgement(accepted, fault=found)
 

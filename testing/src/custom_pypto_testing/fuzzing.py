@@ -1,4 +1,4 @@
-"""The fuzzer: hostile calls of an op in a child process, so that a crash is a finding too."""
+"""The fuzzer: random calls of an op in a child process, so that a crash is a finding too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
 
-from .fuzz_inputs import HostileCall, hostile_call
+from .fuzz_inputs import FuzzCall, fuzz_call
 from .fuzz_oracle import REASONS, TOO_LARGE, Judgement, judge
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _COUNTED = ("run", "accepted", TOO_LARGE, *REASONS)
 
 @dataclass(frozen=True)
 class Series:
-    """Which calls are drawn: so many, beginning with number `first` of those of `seed`."""
+    """A part of the endless series that `seed` defines: `calls` calls, from number `first` on."""
 
     calls: int = CALLS
     seed: int = 0
@@ -124,22 +124,22 @@ def report(op: Op, tally: Tally) -> str:
     parts = [f"{op.name}: {len(tally.faults)} of {tally.series.calls} calls are at fault"]
     for found in [*kinds.values()][:_MOST_SHOWN]:
         number, text = found[0]
-        hostile = _draw(op, tally.series.seed, number)
+        fuzzed = _draw(op, tally.series.seed, number)
         parts.append(
-            f"{len(found)} of them like call {number} ({', '.join(hostile.changes)}):\n{text}\n\n"
+            f"{len(found)} of them like call {number} ({', '.join(fuzzed.changes)}):\n{text}\n\n"
             f"It is run alone by --custom-pypto-fuzz=1,{tally.series.seed},{number}; its arguments:"
-            f" {describe_arguments(hostile.call.arguments)}"
+            f" {describe_arguments(fuzzed.call.arguments)}"
         )
     if len(kinds) > _MOST_SHOWN:
         parts.append(f"{len(kinds) - _MOST_SHOWN} more kinds of faults are not shown")
     return "\n\n".join(parts)
 
 
-def _draw(op: Op, seed: int, number: int) -> HostileCall:
+def _draw(op: Op, seed: int, number: int) -> FuzzCall:
     with warnings.catch_warnings():
         # Of conversions, such as of complex numbers to real ones.
         warnings.simplefilter("ignore")
-        return hostile_call(op, seed, number)
+        return fuzz_call(op, seed, number)
 
 
 def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
@@ -219,7 +219,7 @@ def _run_calls(op: Op, seed: int, numbers: range, time_limit: float, judged: Tex
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.RLIM_INFINITY))
     for number in numbers:
         signal.setitimer(signal.ITIMER_REAL, time_limit)
-        hostile = hostile_call(op, seed, number)
-        judgement = judge(hostile, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
+        fuzzed = fuzz_call(op, seed, number)
+        judgement = judge(fuzzed, in_fake_mode=number % _FAKE_MODE_EVERY == 0)
         judged.write(f"{json.dumps(asdict(judgement))}\n")
     signal.setitimer(signal.ITIMER_REAL, 0)

@@ -22,13 +22,13 @@ def relevant_strides(strides: Sequence[int], shape: Sequence[int]) -> tuple[int 
 
 
 class Twins:
-    """Makes tensors on meta that are otherwise as given, and share storages as those do."""
+    """Makes twins on meta, equal in all else; two twins share a storage if their tensors do."""
 
     def __init__(self) -> None:
         self._storages: dict[int, torch.UntypedStorage] = {}
 
     def __call__(self, name: str, tensor: torch.Tensor) -> torch.Tensor:
-        """Return that of `tensor`."""
+        """Return the twin of `tensor`."""
         if tensor.is_inference():
             with torch.inference_mode():
                 return self._twin(tensor)

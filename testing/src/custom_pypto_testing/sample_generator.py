@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import torch
-from custom_pypto.core.contracts.evaluation import name_dtype
+from custom_pypto.core.call_text import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.evaluate import evaluate
@@ -406,7 +406,7 @@ def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
 
 
 def _blame(op: OpContract) -> str:
-    """Return why random calls are wrong: the rules that most of them break."""
+    """Return why random calls are wrong: the rules that all or most of them break."""
     random = Random(op.name)
     broken, errors = Counter[str](), Counter[str]()
     for _ in range(_BLAMED):
@@ -419,8 +419,11 @@ def _blame(op: OpContract) -> str:
     if not broken:
         named = "; ".join(text for text, _ in errors.most_common(3))
         return f"their tensors cannot be made: {named}"
+    drawn = f"(the sizes drawn are at most {max(SIZES)})"
+    if never := [text for text, count in broken.items() if count == _BLAMED]:
+        return f"none satisfies {' and '.join(never)}: no call may {drawn}"
     named = ", ".join(text for text, _ in broken.most_common(3))
-    return f"most break {named}: no call may satisfy all (the sizes drawn are at most {max(SIZES)})"
+    return f"most break {named}: no call may satisfy all {drawn}"
 
 
 def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:

@@ -10,8 +10,8 @@ import pytest
 
 CODE = """
 from pathlib import Path
-from custom_pypto.core.library import guard
-guard(library, Path({plugin!r}))
+from custom_pypto.core.library import give_comparison
+give_comparison(library, Path({plugin!r}))
 header = Path({header!r})
 x = torch.ones(2, dtype=torch.int64).npu()
 """

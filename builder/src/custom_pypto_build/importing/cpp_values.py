@@ -30,12 +30,32 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
 }
 """The values of ``INT_MAX``, ``FLT_EPSILON`` and their like: `_WHICH` of each kind."""
 _DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?DT_(?P<name>\w{1,20})")
-_NUMBERED = (
-    "FLOAT 0 FLOAT16 1 INT8 2 INT32 3 UINT8 4 INT16 6 UINT16 7 UINT32 8 INT64 9 UINT64 10"
-    " DOUBLE 11 BOOL 12 COMPLEX64 16 COMPLEX128 17 BF16 27 UNDEFINED 28 INT4 29 INT2 31"
-    " COMPLEX32 33 HIFLOAT8 34 FLOAT8_E5M2 35 FLOAT8_E4M3FN 36 FLOAT8_E8M0 37 FLOAT4_E2M1 40"
-)
-_DTYPES = {name: int(number) for name, number in re.findall(r"(\w+) (\d+)", _NUMBERED)}
+_DTYPES = {
+    "FLOAT": 0,
+    "FLOAT16": 1,
+    "INT8": 2,
+    "INT32": 3,
+    "UINT8": 4,
+    "INT16": 6,
+    "UINT16": 7,
+    "UINT32": 8,
+    "INT64": 9,
+    "UINT64": 10,
+    "DOUBLE": 11,
+    "BOOL": 12,
+    "COMPLEX64": 16,
+    "COMPLEX128": 17,
+    "BF16": 27,
+    "UNDEFINED": 28,
+    "INT4": 29,
+    "INT2": 31,
+    "COMPLEX32": 33,
+    "HIFLOAT8": 34,
+    "FLOAT8_E5M2": 35,
+    "FLOAT8_E4M3FN": 36,
+    "FLOAT8_E8M0": 37,
+    "FLOAT4_E2M1": 40,
+}
 """The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
 
 

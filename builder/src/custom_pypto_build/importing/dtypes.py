@@ -50,7 +50,8 @@ def describe(op: ImportedOp, definition: Definition) -> None:
     for tensor in definition.results:
         same = _same_as(tensor, columns, of)
         different = list(dict.fromkeys(of.get(tensor.name, ())))
-        dtype = f"={same}" if same else UNKNOWN if len(different) != 1 else different[0]
+        dtype = different[0] if len(different) == 1 else UNKNOWN
+        dtype = f"={same}" if same else dtype
         op.outputs[tensor.name]["dtype"] = dtype
         if dtype == UNKNOWN:
             given = f": one of {', '.join(different)}" if different else ""
@@ -61,7 +62,10 @@ def describe(op: ImportedOp, definition: Definition) -> None:
 def _known(
     op: ImportedOp, definition: Definition, columns: Sequence[Tensor]
 ) -> dict[str, list[str]]:
-    """Return the dtypes of each tensor that ops.toml has: of columns, whole combinations."""
+    """Return the dtypes of each tensor, but for those that ops.toml lacks.
+
+    Of columns, a whole combination is left out if ops.toml lacks one of its dtypes.
+    """
     tensors = [*definition.inputs, *definition.results]
     others = [each for each in tensors if each.dtypes and not each.is_column]
     for tensor in (*columns, *others):
@@ -84,7 +88,7 @@ def _known(
 
 
 def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]) -> str | None:
-    """Return the input before `tensor` that always has its dtype, if that is one of several."""
+    """Return an earlier input that always has the dtype of `tensor`, which may have several."""
     if not tensor.is_column or len(set(of.get(tensor.name, ()))) < 2:
         return None
     for each in columns:
@@ -96,7 +100,7 @@ def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]
 
 
 def _relate(op: ImportedOp, names: Sequence[str], of: Mapping[str, list[str]]) -> None:
-    """Add the rule of which dtypes belong together, if not each goes with each."""
+    """Add a rule that lists the allowed combinations of dtypes, unless all are allowed."""
     rows = list(dict.fromkeys(zip(*(of[each] for each in names), strict=True)))
     if not names or len(rows) == prod(len(set(of[each])) for each in names):
         return

@@ -62,7 +62,7 @@ class ShapeFunctions:
         return None if match is None else self._find(match["function"])
 
     def of_operator(self, operator: str) -> Mapping[int, int] | None:
-        """Return the same of the function that the source gives an operator by ``IMPL_OP``."""
+        """Return the same for the function that ``IMPL_OP`` registers for an operator."""
         return self._find(self._of_operators.get(operator, ""))
 
     def _find(self, function: str) -> Mapping[int, int] | None:

@@ -86,7 +86,7 @@ class Expressions:
             case ast.Attribute(ast.Name(name), attribute) if list_of(name) in self.types:
                 tensor = self.tensor(name)
                 if self.types[name if name in self.types else list_of(name)].startswith("Tensor["):
-                    tensor += "[0]" * (name in self.types and attribute != "length")
+                    tensor += "[0]" if name in self.types and attribute != "length" else ""
                 return ATTRIBUTES[attribute].message.format(tensor)
             case ast.Name(name) if name in self.types and name not in self.op.dims:
                 return f"a.{identifier(name)}"
@@ -104,7 +104,7 @@ class Expressions:
             return f"s.{identifier(dim)}.size() > 0"
         if list_of(dim) != dim:
             return f"s.{identifier(list_of(dim))}.size() > i"
-        return f"s.{identifier(dim)}{'.size' * self.op.dims[dim]} >= 0"
+        return f"s.{identifier(dim)}{'.size' if self.op.dims[dim] else ''} >= 0"
 
     def _name(self, name: str) -> str:
         if name in self.op.dims:

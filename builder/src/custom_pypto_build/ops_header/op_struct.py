@@ -75,7 +75,7 @@ class OpStruct:
             yield f"    ops::{camel(each)} {identifier(each)} = {{}};"
         for dim in op.dims:
             type_ = dim_type(op, dim)
-            yield f"    {type_} {identifier(dim)}{' = -1' * (type_ == 'int64_t')};"
+            yield f"    {type_} {identifier(dim)}{' = -1' if type_ == 'int64_t' else ''};"
         yield "  };"
         yield "  struct Outputs {"
         yield from (f"    {type_} {identifier(name)};" for type_, name in returned_values(self._op))
@@ -165,7 +165,7 @@ class OpStruct:
                 made = f"({condition} ? {one} : {made})" if made else one
             return made
         of = output.dtype.same_as or self._op.tensor_with_device or ""
-        like = f"a.{identifier(of)}{'[0]' * self._op.argument(of).is_tensor_list}"
+        like = f"a.{identifier(of)}{'[0]' if self._op.argument(of).is_tensor_list else ''}"
         dtype = ""
         if output.dtype.same_as is None:
             dtype = f", ScalarType::{DTYPES[output.dtype.allowed[0]]}"
@@ -193,8 +193,9 @@ class OpStruct:
     def _run(self) -> Iterator[str]:
         op = self._op
         names = [identifier(each.name) for each in op.arguments]
-        types = map(argument_type, op.arguments)
-        parameters = ", ".join(map("{} {}".format, types, names))
+        parameters = ", ".join(
+            f"{argument_type(each)} {name}" for each, name in zip(op.arguments, names, strict=True)
+        )
         returns = returned_values(op)
         returned = ", ".join(type_ for type_, _ in returns)
         result = f"std::tuple<{returned}>" if len(returns) > 1 else returned or "void"

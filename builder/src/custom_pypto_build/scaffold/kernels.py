@@ -109,8 +109,8 @@ def python_text(made: NewPlugin) -> str:
     return _PYTHON.format(
         op=made.schema.name,
         name=made.op,
-        collections="Callable, Mapping" + ", Sequence" * ("Sequence[" in written),
-        imports="import torch\n" * ("torch." in written),
+        collections="Callable, Mapping" + (", Sequence" if "Sequence[" in written else ""),
+        imports="import torch\n" if "torch." in written else "",
         star_import=STAR_IMPORT,
         parameters=",\n    ".join(parameters(made.schema)),
         returned=returned(made.schema),

@@ -158,12 +158,15 @@ def _check_schema(made: NewPlugin) -> None:
             "--schema: none of the arguments is a Tensor that is always given, and the results have"
             " the shape, dtype and device of one; docs/contract.md says how to write such an op"
         )
-    returned = {each.type for each in made.schema.returns}
-    if returned != {"Tensor"} or any(each.is_mutable for each in made.schema.arguments):
-        raise ScaffoldError(
-            "--schema: the op returns no Tensor, or something else, or writes an argument;"
-            " docs/contract.md says how to write such an op"
-        )
+    fault = "" if made.schema.returns else "the op returns nothing"
+    for each in made.schema.returns:
+        if each.type != "Tensor":
+            fault = f"it returns {each.type}, and outputs that ops.toml describes are Tensors"
+    for argument in made.schema.arguments:
+        if argument.is_mutable:
+            fault = f"the op writes `{argument.name}`"
+    if fault:
+        raise ScaffoldError(f"--schema: {fault}; docs/contract.md says how to write such an op")
     for argument in made.schema.arguments:
         if argument.name in _HIDDEN:
             raise ScaffoldError(

@@ -20,7 +20,7 @@ build-backend = "custom_pypto_build"
 name = "{distribution}"
 version = "0.1.0"
 description = "{description}"
-requires-python = ">=3.10"
+{readme}requires-python = ">=3.10"
 dependencies = ["custom-pypto-core>=0.1"]
 
 [project.entry-points."custom_pypto.plugins"]
@@ -28,6 +28,18 @@ dependencies = ["custom-pypto-core>=0.1"]
 
 [tool.custom-pypto]
 {table}
+"""
+
+_README = """\
+# {distribution}
+
+`torch.ops.custom_pypto.{op}`, whose contract `help()` of it shows.
+
+```sh
+pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
+python -m pytest tests                  # by custom-pypto-testing
+pip wheel --no-build-isolation --no-deps -w dist .
+```
 """
 
 _TEST = '''\
@@ -55,11 +67,12 @@ __pycache__/
 """
 
 
-def pyproject(distribution: str, description: str, table: str) -> str:
-    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``."""
+def pyproject(distribution: str, description: str, table: str, readme: str = "") -> str:
+    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``, `readme` is one."""
     return _PYPROJECT.format(
         distribution=distribution,
         description=description,
+        readme=readme,
         name=plugin_of(distribution),
         package=package_of(distribution),
         table=table,
@@ -71,11 +84,13 @@ def texts(made: NewPlugin) -> dict[str, str]:
     op = made.schema.name
     compiled = 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]'
     table = "# Nothing to compile." if made.is_python else compiled
+    readme = 'readme = "README.md"\n'
     return {
         ".gitignore": _IGNORED,
+        "README.md": _README.format(distribution=made.distribution, op=op),
         made.source: kernels.python_text(made) if made.is_python else kernels.cpp_text(made),
         "ops.toml": "\n".join([*_contract(made), ""]),
-        "pyproject.toml": pyproject(made.distribution, f"custom_pypto op {op}", table),
+        "pyproject.toml": pyproject(made.distribution, f"custom_pypto op {op}", table, readme),
         "tests/test_conformance.py": _TEST.format(title=made.kernel, name=made.name),
     }
 

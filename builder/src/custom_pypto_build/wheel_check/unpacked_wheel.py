@@ -11,7 +11,6 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.machinery import PathFinder
 from pathlib import Path
 
 from custom_pypto_contract import small_file
@@ -21,12 +20,19 @@ MOST_FILES = 20_000
 MOST_BYTES = 4 << 30
 """The most bytes that all files have together, unpacked."""
 MOST_RATIO = 200
-"""How many times the size of the wheel they have at most."""
+"""The most bytes of unpacked files for each byte of the wheel."""
+_MOST_SHOWN = 3
 _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
-    *(EOFError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError),
-    *(zipfile.BadZipFile, zlib.error),
+    EOFError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
 )
 
 
@@ -58,14 +64,13 @@ class UnpackedWheel:
         return frozenset(each for each in self.site.rglob("*") if each.is_file())
 
     def has_module(self, name: str) -> bool:
-        """Return whether Python would find a module in the wheel."""
-        folders: Sequence[str] = [str(self.site)]
-        for part in name.split("."):
-            found = PathFinder.find_spec(part, folders)
-            if found is None:
-                return False
-            folders = found.submodule_search_locations or []
-        return True
+        """Return whether the wheel has a module for any Python, or files in its folder."""
+        path = self.site.joinpath(*name.split("."))
+        return any(path in each.parents for each in self.files) or any(
+            each.suffix in (".py", ".so") and each.name.partition(".")[0] == path.name
+            for each in self.files
+            if each.parent == path.parent
+        )
 
     def read(self, name: str) -> str:
         """Return the text of the file `name` of its metadata, '' if there is none.
@@ -120,10 +125,10 @@ def unpack(path: Path, site: Path) -> UnpackedWheel:
     return UnpackedWheel(path, site, infos[0])
 
 
-def shorten_list(texts: Sequence[str], most: int = 3) -> str:
+def shorten_list(texts: Sequence[str]) -> str:
     """Return the first of some texts, and how many more there are."""
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+    more = len(texts) - _MOST_SHOWN
+    return ", ".join(texts[:_MOST_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _check(entries: Sequence[zipfile.ZipInfo], packed: int) -> None:

@@ -39,7 +39,7 @@ class AfterImport(MetaPathFinder):
                 spec = find(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    _call_after(spec.loader, self._imported)
+                    spec.loader = _Watched(spec.loader, self._imported)
                 return spec
         return None
 
@@ -49,13 +49,19 @@ class AfterImport(MetaPathFinder):
         self._callback()
 
 
-def _call_after(loader: Loader, callback: Callable[[], None]) -> None:
-    """Have a loader call back after it ran a module's code, once; it leaves no trace in it."""
-    run = loader.exec_module
+class _Watched(Loader):
+    """A loader that calls back after another ran a module's code, and leaves no trace in it."""
 
-    def run_and_call(module: ModuleType) -> None:
-        vars(loader).pop("exec_module", None)
-        run(module)
-        callback()
+    def __init__(self, loader: Loader, callback: Callable[[], None]) -> None:
+        self._loader = loader
+        self._callback = callback
 
-    loader.exec_module = run_and_call  # type: ignore[method-assign]
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__loader__ = self._loader
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        self._loader.exec_module(module)
+        self._callback()

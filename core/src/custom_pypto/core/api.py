@@ -115,8 +115,10 @@ def reference(op: str) -> Reference | None:
         PluginError: the plugin's hook failed or returned something else than it must.
     """
     found: Reference | None = _find_contribution(op, hooks.REFERENCES)
-    definition = compile_definition(contract(op)) if found is None else None
-    return found if definition is None else Reference(definition)
+    if found is not None:
+        return found
+    definition = compile_definition(contract(op))
+    return None if definition is None else Reference(definition)
 
 
 def contract(op: str) -> OpContract:

@@ -146,10 +146,10 @@ def expect_memory(op: str, argument: str, tensor: torch.Tensor) -> None:
 
 
 def check_writes(op: str, arguments: Sequence[Argument]) -> None:
-    """Check what a call writes: each alone, with each other, and with what is only read.
+    """Check each written tensor alone, against the other written ones, and against those only read.
 
     Raises:
-        RuntimeError: elements share memory, and are not one argument's elements that another reads.
+        RuntimeError: memory is shared, unless a read argument is exactly the same view.
     """
     written: list[tuple[str, torch.Tensor]] = []
     for name, is_mutated, tensor in arguments:
@@ -168,7 +168,7 @@ def check_writes(op: str, arguments: Sequence[Argument]) -> None:
 
 
 def count_writes(op: str, arguments: Sequence[Argument]) -> None:
-    """Tell autograd of the writes, after it was asked for all of them.
+    """Check that autograd allows every write; then bump all version counters.
 
     Raises:
         RuntimeError: autograd forbids a write.

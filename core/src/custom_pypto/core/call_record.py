@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from custom_pypto_discovery import environment
+from custom_pypto_contract.variables import RECORD
+from custom_pypto_discovery.environment import CALLS
 
 from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.call_file import CallFile
+from custom_pypto.core.call_text import PLAIN_TENSORS, name_dtype
 
 FORMAT = 1
 """The number of the form in which calls are kept; another one is not read."""
-
-CALLS = "calls.jsonl"
-"""The file of the calls in a folder that has tensors, too."""
 
 MOST_INTEGERS = 4096
 """Integers of a tensor that are kept even if tensors are not: they choose what an op reads."""
@@ -43,7 +42,7 @@ class CallRecord:
         path = self._folder / CALLS if self._folder else Path(target)
         self._seen: set[bytes] = set()
         self._bytes = 0
-        self._file = CallFile(environment.RECORD, str(path))
+        self._file = CallFile(RECORD, str(path))
 
     def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Keep a call, if it is none that was kept before."""
@@ -150,14 +149,14 @@ def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.
 
 
 def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> dict[str, Any]:
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_meta:
+    if type(tensor) not in PLAIN_TENSORS or tensor.is_meta:
         raise NotRecordableError("a tensor without values of its own")
     try:
         expect_memory("the record", "", tensor)
     except RuntimeError as error:
         raise NotRecordableError(str(error)) from None
     encoded: dict[str, Any] = {
-        "dtype": str(tensor.dtype).removeprefix("torch."),
+        "dtype": name_dtype(tensor.dtype),
         "shape": [*tensor.shape],
         "strides": [*tensor.stride()],
         "device": str(tensor.device),

@@ -8,6 +8,14 @@ from typing import Any
 import torch
 from custom_pypto_discovery.printable import escape, shorten
 
+PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
+"""The types of tensors that are no subclass of somebody else."""
+
+
+def name_dtype(dtype: torch.dtype) -> str:
+    """Return the name of a dtype as contracts and kernels write it."""
+    return str(dtype).removeprefix("torch.")
+
 
 def describe_arguments(given: Mapping[str, Any]) -> str:
     """Return arguments on one line: ``query=float16[2, 8], block_table=None, scale=0.5``."""
@@ -20,8 +28,8 @@ def describe_argument(value: Any) -> str:
         return f"[{', '.join(map(describe_argument, value))}]"
     if not isinstance(value, torch.Tensor):
         return escape(shorten(repr(value)))
-    kind = "" if type(value) in (torch.Tensor, torch.nn.Parameter) else f"{type(value).__name__} "
-    text = f"{kind}{str(value.dtype).removeprefix('torch.')}{[*value.shape]}"
+    kind = "" if type(value) in PLAIN_TENSORS else f"{type(value).__name__} "
+    text = f"{kind}{name_dtype(value.dtype)}{[*value.shape]}"
     # Sparse tensors have no strides. Those of a fake one may be symbols, which a test would guard.
     if not kind and value.layout is torch.strided and not value.is_contiguous():
         text += f" with strides {[*value.stride()]}"

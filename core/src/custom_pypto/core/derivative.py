@@ -14,11 +14,10 @@ from torch._ops import OpOverload
 from torch.compiler import is_dynamo_compiling
 from torch.overrides import has_torch_function
 
+from custom_pypto.core.call_text import PLAIN_TENSORS
 from custom_pypto.core.dispatcher import keys_with_kernels
 from custom_pypto.core.errors import logger
 from custom_pypto.core.records import NAMESPACE
-
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def register_derivative(op: str, formula: Autograd, library: torch.library.Library) -> None:
@@ -135,7 +134,9 @@ def _past_autograd(overload: OpOverload[..., Any]) -> Callable[..., Any]:
             # A subclass or a mode may turn the call into one with a gradient.
             or has_torch_function(given)
             or is_key_included(mode_key)
-            or any(isinstance(each, torch.Tensor) and type(each) not in _PLAIN for each in given)
+            or any(
+                isinstance(each, torch.Tensor) and type(each) not in PLAIN_TENSORS for each in given
+            )
             # Tensors of transforms hide that the wrapped tensor requires grad.
             or are_transforms_active()
             or is_key_included(vmap_key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from custom_pypto_contract.manifest import ManifestOp
@@ -18,7 +19,7 @@ def expect_free(ops: Iterable[ManifestOp]) -> None:
     Raises:
         LoadError: something that is no plugin of core registered one.
     """
-    taken = [op.name for op in ops if _schema(op) is not None]
+    taken = [op.name for op in ops if schema_of(op.name) is not None]
     if taken:
         raise LoadError(
             f"{NAMESPACE}::{taken[0]} is registered in this process already, by something that is"
@@ -34,7 +35,7 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
         LoadError: one is missing or has another schema.
     """
     for op in ops:
-        registered = _schema(op)
+        registered = schema_of(op.name)
         if registered is None:
             raise LoadError(
                 f"its manifest lists the op {op.name!r}, but its library does not register it:"
@@ -42,7 +43,7 @@ def expect_registered(ops: Sequence[ManifestOp]) -> None:
                 " plugin again"
             )
         declared = str(torch._C.parse_schema(f"{NAMESPACE}::{op.schema}"))
-        if declared != registered:
+        if declared != str(registered):
             raise LoadError(
                 f"its library registers {registered}, but its manifest says {declared};"
                 " build the plugin again"
@@ -73,9 +74,10 @@ def needs_fake(op: str) -> bool:
     return not keys_with_kernels(op, ("Meta", "CompositeImplicitAutograd"))
 
 
-def _schema(op: ManifestOp) -> str | None:
-    name, _, overload = op.name.partition(".")
+def schema_of(op: str) -> Any:
+    """Return the schema with which `op` is registered; None if it is not."""
+    name, _, overload = op.partition(".")
     qualified = f"{NAMESPACE}::{name}"
     if torch._C._get_operation_overload(qualified, overload) is None:
         return None
-    return str(torch._C._get_schema(qualified, overload))
+    return torch._C._get_schema(qualified, overload)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from custom_pypto_contract import aclnn_header, elf, small_file
+from custom_pypto_contract import abi, aclnn_header, elf, small_file
 from custom_pypto_contract.aclnn_launch import Launch, find_differences, make_launch, plain
 from custom_pypto_contract.elf import ElfError
 from custom_pypto_discovery import ownership
@@ -21,7 +21,6 @@ from custom_pypto_discovery.printable import escape_lines
 from custom_pypto.core import kernel_queries
 from custom_pypto.core.kernel_queries import NpuKernelRecord
 
-_NPU_LAUNCHES = "custom_pypto_npu_launches_v1"
 _MOST_HEADERS = 4096
 _MOST_BYTES = 1 << 20
 
@@ -110,7 +109,7 @@ def query_npu_launches(library: Path) -> tuple[list[Launch], list[Path]]:
     """
     launches: list[dict[str, str]] = []
     packages: list[Path] = []
-    for field, value in kernel_queries.query(library, _NPU_LAUNCHES):
+    for field, value in kernel_queries.query(library, abi.NPU_LAUNCHES):
         if field == "package":
             packages.append(Path(value))
         elif field == "launch":

@@ -8,12 +8,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+from custom_pypto_contract import abi
 from custom_pypto_contract.variables import CPU_ISA
 
 from custom_pypto.core.errors import PluginError
-
-_CPU_ISA = "custom_pypto_cpu_isa_v1"
-_NPU_KERNELS = "custom_pypto_npu_kernels_v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +23,9 @@ class NpuKernelRecord:
     symbols: tuple[str, ...]
     """The aclnn kernels that can serve it, the preferred first."""
     symbol: str
-    """The one that is used, or would be at the next call; empty when the machine has none."""
+    """The kernel that is used, or would be at the next call; empty when the machine has none."""
     library: Path | None
-    """The library that has it; None when the machine has none."""
+    """The library that has the kernel; None when the machine has none."""
     origin: str
     """The owner of that library: "the plugin's own opp package", "a custom opp package" or
     "CANN"; empty when the machine has none."""
@@ -35,13 +33,13 @@ class NpuKernelRecord:
     """When the machine has none: every place that was searched, and what was found there. Else the
     libraries that have a preferred one, for another NPU."""
     fault: str = ""
-    """Why the one that was found must not be used; then there is none."""
+    """Why the kernel that was found must not be used; then `symbol` is empty."""
     mismatch: str = ""
-    """What its header declares otherwise than the plugin passes."""
+    """How the kernel's header differs from what the plugin passes."""
     unchecked: str = ""
     """Why what the plugin passes cannot be compared with a header."""
     shadowed: tuple[Path, ...] = ()
-    """The libraries of further opp packages that have it too, in the order of the search."""
+    """The libraries of further opp packages that have the kernel too, in search order."""
 
 
 def query_cpu_isa(library: Path) -> str | None:
@@ -51,7 +49,7 @@ def query_cpu_isa(library: Path) -> str | None:
         PluginError: CUSTOM_PYPTO_CPU_ISA names one that the machine or the plugin lacks.
     """
     try:
-        query = ctypes.CDLL(str(library))[_CPU_ISA]
+        query = ctypes.CDLL(str(library))[abi.CPU_ISA]
     except AttributeError:
         return None
     query.restype = ctypes.c_char_p
@@ -73,7 +71,7 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     Raises:
         PluginError: the library cannot report them.
     """
-    return _parse(query(library, _NPU_KERNELS))
+    return _parse(query(library, abi.NPU_KERNELS))
 
 
 def query(library: Path, function: str) -> list[tuple[str, str]]:
@@ -89,8 +87,12 @@ def query(library: Path, function: str) -> list[tuple[str, str]]:
     report.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     report.restype = ctypes.c_size_t
     size = 0
-    # A later search may find another kernel.
-    while (needed := report(buffer := ctypes.create_string_buffer(size), size)) > size:
+    while True:
+        buffer = ctypes.create_string_buffer(size)
+        needed = report(buffer, size)
+        if needed <= size:
+            break
+        # A later search may find another kernel, and need more again.
         size = needed
     if needed == 0:
         raise PluginError(f"{library} failed to look for NPU kernels")

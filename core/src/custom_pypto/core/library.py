@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from custom_pypto_contract.abi import REGISTER, UNREGISTER
+from custom_pypto_contract.abi import NPU_COMPARE_BY, REGISTER, UNREGISTER
 
 from custom_pypto.core.errors import LoadError, logger
 
@@ -17,7 +17,6 @@ _ERROR_SIZE = 16384
 # torch's error macros end the text of a failed call of its stable ABI so.
 _TORCH_CALL_FAILED = "API call failed at"
 
-_COMPARE_BY = "custom_pypto_npu_compare_by_v1"
 # As in kernel_report.h: symbol, library, types, arguments; text and its size.
 _COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
 # Never freed: a thread may be in one.
@@ -50,7 +49,7 @@ class Library:
         self._register.restype = ctypes.c_int
         self._unregister.argtypes = []
         self._unregister.restype = None
-        guard(library, path)
+        give_comparison(library, path)
 
     def register(self) -> None:
         """Register the library's ops with the dispatcher; all, or on an error none.
@@ -93,10 +92,10 @@ def _reason(text: str) -> str:
     return reason.decode("utf-8", "replace").strip() if reason else text
 
 
-def guard(library: ctypes.CDLL, path: Path) -> None:
+def give_comparison(library: ctypes.CDLL, path: Path) -> None:
     """Give the open plugin library the comparison; nothing if it launches no kernels."""
     try:
-        compare_by = library[_COMPARE_BY]
+        compare_by = library[NPU_COMPARE_BY]
     except AttributeError:
         return
     compare_by.argtypes = [_COMPARE]

@@ -12,6 +12,7 @@ import torch
 from custom_pypto_contract import collector
 from custom_pypto_contract.errors import ContractError, find_similar
 from custom_pypto_contract.fork_locks import LOADING
+from custom_pypto_contract.variables import STRICT
 from custom_pypto_discovery import discovery, environment, resolution
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS, this_host
@@ -94,8 +95,6 @@ class Loader:
             if op in plugin.op_names:
                 return plugin
         raise LookupError(self.explain(op))
-
-    # `namespace` calls the rest.
 
     def complete(self) -> None:
         """Do what could not be done while plugins loaded: see `graph`."""
@@ -218,9 +217,7 @@ class Loader:
         bad = [each for status in _WARNINGS for each in plugins if each.status is status]
         texts = [f"{plugin.title} {plugin.status.verb}: {plugin.reason}" for plugin in bad]
         if texts and self._settings.strict:
-            heading = (
-                f"{environment.STRICT} is set, and {len(bad)} of the installed plugins cannot be"
-            )
+            heading = f"{STRICT} is set, and {len(bad)} of the installed plugins cannot be"
             raise PluginError(shorten("\n".join([f"{heading} loaded:", *texts])))
         for plugin, text in zip(bad, texts, strict=True):
             warn(text, _WARNINGS[plugin.status])

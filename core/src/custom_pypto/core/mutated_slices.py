@@ -1,8 +1,8 @@
 """Slices that an op writes in, in graphs of torch's compilers.
 
-There, torch hands an op that writes a slice anew, made of the whole tensor by an offset. It takes
-another place where the whole tensor begins elsewhere in its memory than when the graph was made,
-or, in Inductor, where the offset is a symbol.
+In a compiled graph, torch does not pass the slice that an op writes. It makes the slice again from
+the whole tensor and an offset. If the whole tensor begins at another place in memory than during
+compilation, or if Inductor has a symbol as the offset, the slice is in the wrong place.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from typing import Any, NoReturn
 
 import torch
 
+from custom_pypto.core import dispatcher
 from custom_pypto.core.argument_memory import Argument, check_writes, count_writes, expect_memory
 from custom_pypto.core.errors import LoadError
-from custom_pypto.core.records import NAMESPACE
 
 
 class OpArguments:
@@ -19,8 +19,7 @@ class OpArguments:
 
     def __init__(self, op: str) -> None:
         self._op = op
-        name, _, overload = op.partition(".")
-        self._schema = torch._C._get_schema(f"{NAMESPACE}::{name}", overload)
+        self._schema = dispatcher.schema_of(op)
         arguments = self._schema.arguments
         self._names = [each.name for each in arguments]
         self._required = [each.name for each in arguments if each.type.kind() == "TensorType"]
@@ -36,7 +35,7 @@ class OpArguments:
         }
         self.has_mutated = any(self._written.values())
 
-    def guard(
+    def with_checks(
         self, function: Callable[..., Any], *, uses_memory: bool = True, is_fake: bool = False
     ) -> Callable[..., Any]:
         """Return `function` with the checks that a kernel of a library has.

@@ -16,7 +16,12 @@ from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
-from custom_pypto_discovery.installed_plugin import LOADING, InstalledPlugin, Status, op_family
+from custom_pypto_discovery.installed_plugin import (
+    LOADING_ATTRIBUTE,
+    InstalledPlugin,
+    Status,
+    op_family,
+)
 from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
@@ -69,7 +74,7 @@ class Plugin:
 
     @property
     def title(self) -> str:
-        """How messages call it, on one line."""
+        """The plugin's name in messages, on one line."""
         distribution = f"{self.installed.distribution} {self.installed.version}".strip()
         return printable(f"the plugin {self.name!r} ({distribution})")
 
@@ -84,7 +89,7 @@ class Plugin:
         Only KeyboardInterrupt passes. `expect_own` raises LoadError if anything but the ops that it
         gets was registered.
         """
-        logger.debug("%s: loading", self.name, extra={LOADING: self.name})
+        logger.debug("%s: loading", self.name, extra={LOADING_ATTRIBUTE: self.name})
         start = time.perf_counter()
         try:
             # Filters that the plugin leaves behind must not make the import of core fail.
@@ -103,7 +108,7 @@ class Plugin:
         self._load_time = time.perf_counter() - start
         milliseconds = 1e3 * self._load_time
         text = "%s: %s in %.1f ms"
-        logger.debug(text, self.name, self.status, milliseconds, extra={LOADING: ""})
+        logger.debug(text, self.name, self.status, milliseconds, extra={LOADING_ATTRIBUTE: ""})
         return self.status is Status.LOADED
 
     def set_aside(self, status: Status, reason: str) -> None:
@@ -112,7 +117,7 @@ class Plugin:
         self.status, self.reason = status, reason
 
     def refuse(self, ops: Iterable[str]) -> None:
-        """Have `torch.ops` say why it failed for `ops`, whatever is registered for them."""
+        """Make `torch.ops` raise its failure for `ops`, even if a kernel is still registered."""
         families = {op_family(op) for op in ops}
         namespace.forget(families)
         self.refused_ops |= families

@@ -59,11 +59,11 @@ class PythonKernels:
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
                 if key != _DECOMPOSES:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.guard(kernel, uses_memory=key != _DECOMPOSES)
+                checked = arguments.with_checks(kernel, uses_memory=key != _DECOMPOSES)
                 self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
-        """Have every call of `op`, which has no kernel, raise RuntimeError with `text`."""
+        """Make every call of `op`, which has no kernel, raise RuntimeError with `text`."""
 
         def fail(*args: object, **kwargs: object) -> None:
             raise RuntimeError(text)
@@ -71,15 +71,15 @@ class PythonKernels:
         self.library.impl(op, fail, EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_refusal(self, op: str, keys: Sequence[str], contract: LazyContract) -> None:
-        """Have calls of `op` that no kernel takes say why. `keys` are those with kernels."""
+        """Make calls of `op` that no kernel takes raise the reason; `keys` have kernels."""
         check = checked_kernel(contract, lambda *args, **kwargs: None)
         self.library.impl(op, OpArguments(op).refusal(keys, check), EVERY_DEVICE)  # type: ignore[no-untyped-call]
 
     def add_for_writes(self, ops: Iterable[str]) -> None:
         """Register what ops that write need besides kernels.
 
-        Those are kernels for views with the negative or conjugate bit, and what has graphs of
-        torch's compilers write the slices that a call writes.
+        Registers kernels for views with the negative or conjugate bit, and a rule that makes
+        compiled graphs write slices in the right place.
         """
         from torch._subclasses.functional_tensor import FunctionalTensorMode
 
@@ -112,7 +112,7 @@ class PythonKernels:
             arguments = OpArguments(op)
             arguments.expect_taken_by(fake, "the fake kernel")
             try:
-                checked = arguments.guard(fake, is_fake=True)
+                checked = arguments.with_checks(fake, is_fake=True)
                 torch.library.register_fake(f"{NAMESPACE}::{op}", checked, lib=self.library)
             except Exception as error:
                 raise LoadError(f"{op}: torch refused the fake kernel: {error}") from error

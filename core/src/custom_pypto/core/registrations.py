@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from custom_pypto_discovery.environment import DISABLE
+from custom_pypto_contract.variables import DISABLE
 from custom_pypto_discovery.installed_plugin import Status
 
 from custom_pypto.core import dispatcher
@@ -18,10 +18,10 @@ from custom_pypto.core.records import NAMESPACE
 
 
 class Registrations:
-    """What is registered, and was registered by those who may."""
+    """The registrations that core has checked and accepted."""
 
     def __init__(self, plugins: Sequence[Plugin]) -> None:
-        """Record the current registrations as right; `plugins` are all that may load."""
+        """Accept the current registrations; `plugins` are all plugins that may load."""
         self._plugins = plugins
         declared = [op for plugin in plugins for op in plugin.op_names]
         self._known = dispatcher.dump_registrations(declared)
@@ -45,11 +45,11 @@ class Registrations:
             )
 
     def accept(self, ops: Iterable[str]) -> None:
-        """Record the current registrations of `ops` as right."""
+        """Accept the current registrations of `ops`."""
         self._known.update(dispatcher.dump_registrations(ops))
 
     def refuse_leftovers(self, culprit: Plugin) -> None:
-        """Have the ops refuse for which `culprit`, which has failed, left something registered."""
+        """Make each op refuse calls for which `culprit`, a failed plugin, left a registration."""
         changed = set(self._changed())
         for plugin in self._plugins:
             own = sorted(changed.intersection(plugin.op_names))
@@ -67,7 +67,7 @@ class Registrations:
         self._names = dispatcher.names()
 
     def _changed(self) -> list[str]:
-        """Return the declared ops whose registrations are not those that are known."""
+        """Return the declared ops whose registrations are not the accepted ones."""
         now = dispatcher.dump_registrations(self._known)
         return [op for op, text in self._known.items() if now[op] != text]
 

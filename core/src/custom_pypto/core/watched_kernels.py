@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from custom_pypto_contract.variables import LOG
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-from custom_pypto_discovery.environment import LOG, STANDARD_ERROR, Environment
+from custom_pypto_discovery.environment import STANDARD_ERROR, Environment
 from custom_pypto_discovery.printable import printable
 
+from custom_pypto.core import dispatcher
 from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.call_record import CallRecord
 from custom_pypto.core.call_text import describe_argument
@@ -67,13 +69,13 @@ class WatchedKernels:
         """Cover the kernels of `ops`; return the function that uncovers them."""
         library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
         for op in ops:
-            for key in filter(op.dispatch_keys.__contains__, _COVERED):
-                self._cover(library, op, key)
+            for key in _COVERED:
+                if key in op.dispatch_keys:
+                    self._cover(library, op, key)
         return library._destroy
 
     def _cover(self, library: torch.library.Library, op: OpRecord, key: str) -> None:
-        name, _, overload = op.name.partition(".")
-        schema = torch._C._get_schema(f"{NAMESPACE}::{name}", overload)
+        schema = dispatcher.schema_of(op.name)
         kernel = torch.library.get_kernel(f"{NAMESPACE}::{op.name}", _runtime_key(key, op))
 
         def show(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:

@@ -41,7 +41,7 @@ class Command(Protocol):
         """Declare the command's own arguments."""
 
     def run(self, options: argparse.Namespace) -> int:
-        """Do it, print by `terminal` and return the exit status; may raise `CommandError`."""
+        """Run it, print by `terminal` and return the exit status; may raise `CommandError`."""
 
 
 class CommandError(Exception):
@@ -74,7 +74,7 @@ def positive_seconds(text: str) -> float:
 def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit: float) -> Any:
     """Return what `function`, which loads the plugins, returns in a process of its own.
 
-    Its records of plugins are `plugins`; that of a plugin which ended the process says so.
+    Its item `plugins` has the records of plugins; a plugin that ended the process is marked.
 
     Raises:
         CommandError: core cannot be imported.
@@ -114,7 +114,7 @@ def entry_points(group: str) -> dict[str, list[tuple[str, str]]]:
 
 
 class Found(NamedTuple):
-    """Where a command is: its module, or why there is none; and the wheel, '' for core's."""
+    """A command: its module, or why there is none; and its wheel, '' for commands of core."""
 
     wheel: str
     module: str = ""
@@ -124,7 +124,8 @@ class Found(NamedTuple):
 def find() -> dict[str, Found]:
     """Return the commands by name, sorted.
 
-    A name of `WHEELS` is that wheel's alone. Of other wheels with one name none is taken.
+    A command in `WHEELS` comes only from that wheel. If two other wheels bring the same name,
+    neither is used.
     """
     found = {}
     for name, wheel in WHEELS.items():
@@ -151,11 +152,11 @@ class _Stub:
         self.SUMMARY = self.DESCRIPTION = text
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Let `console` take any."""
+        """Let `console` take any arguments."""
         parser.set_defaults(takes_any=True)
 
     def run(self, options: argparse.Namespace) -> int:
-        """Say why it cannot."""
+        """Raise the reason why it cannot run."""
         raise CommandError(self.SUMMARY, status=2)
 
 

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from custom_pypto_discovery import discovery, environment
-from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
+from custom_pypto_discovery.host import CORE, HOW_TO_INSTALL_OPS
+from custom_pypto_discovery.installed_plugin import uninstall
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_cli import doctor, subprocess_call
@@ -78,7 +79,7 @@ def _added(wheel: str, module: str, time_limit: float) -> Iterator[Check]:
         yield from (Check(**check) for check in found)
     else:
         yield Check(wheel, "could not be looked at").with_problem(
-            f"{module}: {outcome.failure}", f"pip uninstall {wheel}, or reinstall it"
+            f"{module}: {outcome.failure}", f"{uninstall(wheel)}, or reinstall it"
         )
 
 
@@ -92,5 +93,5 @@ def _section(
         reason = shorten(f"{type(error).__name__}: {error}")
         yield Check(title, f"could not be looked at: {reason}").with_problem(
             f"looking at this failed with {reason}",
-            "reinstall custom-pypto-core; if it happens again, report it with this output",
+            f"reinstall {CORE}; if it happens again, report it with this output",
         )

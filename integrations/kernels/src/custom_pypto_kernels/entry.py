@@ -13,6 +13,7 @@ import custom_pypto.core
 import torch
 from custom_pypto.core import PluginRecord
 from custom_pypto_contract import manifest
+from custom_pypto_discovery.installed_plugin import op_family, uninstall
 
 _HERE = Path(__file__).parent
 (_FILE,) = _HERE.glob(f"wheel/*/{manifest.FILE_NAME}")
@@ -37,12 +38,12 @@ def _load() -> PluginRecord:
         raise ImportError(
             f"{_HERE} has {_PLUGIN.distribution} {_PLUGIN.version}, but {found.distribution}"
             f" {found.version} is loaded, and a process can have one:"
-            f" pip uninstall {found.distribution}, or write the folder from its wheel"
+            f" {uninstall(found.distribution)}, or write the folder from its wheel"
         )
     return found
 
 
-_ops = {op.name.partition(".")[0] for op in _load().ops}
+_ops = {op_family(op.name) for op in _load().ops}
 globals().update({name: getattr(torch.ops.custom_pypto, name) for name in _ops})
 __all__ = sorted(_ops)
 if (_HERE / "layers.py").is_file():

@@ -10,6 +10,7 @@ import custom_pypto.core
 import mindspore
 import numpy as np
 import torch
+from custom_pypto_discovery.installed_plugin import op_family
 from mindspore.graph.jit_context import jit_context
 from mindspore.ops import PrimitiveWithInfer
 
@@ -88,7 +89,7 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
         return any(
             key.startswith("Autograd") or key == "CompositeImplicitAutograd"
             for record in custom_pypto.core.ops()
-            if record.name.partition(".")[0] == self.name
+            if op_family(record.name) == self.name
             for key in record.dispatch_keys
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import custom_pypto.core
 import torch
+from custom_pypto_discovery.installed_plugin import op_family
 
 from .op import Op
 
@@ -16,7 +17,7 @@ def __getattr__(name: str) -> Op:
 
 
 def __dir__() -> list[str]:
-    return sorted({record.name.partition(".")[0] for record in custom_pypto.core.ops()})
+    return sorted({op_family(record.name) for record in custom_pypto.core.ops()})
 
 
 # MindSpore's compiler looks in the module's dictionary.

@@ -49,8 +49,13 @@ def npu_quant_lightning_indexer(
     require(QUANT_OP, "cmp_ratio", cmp_ratio, 1, hint)
     require(QUANT_OP, "return_value", return_value, False, hint)
     positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
-        *(query, key, weights, query_dequant_scale, key_dequant_scale),
-        *(query_quant_mode, key_quant_mode),
+        query,
+        key,
+        weights,
+        query_dequant_scale,
+        key_dequant_scale,
+        query_quant_mode,
+        key_quant_mode,
         actual_seq_lengths_query=actual_seq_lengths_query,
         actual_seq_lengths_key=actual_seq_lengths_key,
         block_table=block_table,
@@ -85,8 +90,13 @@ def npu_lightning_indexer_quant(
 ) -> Tensor:
     """Select as vllm-ascend's op of this name; the op here is npu_quant_lightning_indexer."""
     return npu_quant_lightning_indexer(
-        *(query, key, weights, query_dequant_scale, key_dequant_scale),
-        *(query_quant_mode, key_quant_mode),
+        query,
+        key,
+        weights,
+        query_dequant_scale,
+        key_dequant_scale,
+        query_quant_mode,
+        key_quant_mode,
         actual_seq_lengths_query=actual_seq_lengths_query,
         actual_seq_lengths_key=actual_seq_lengths_key,
         block_table=block_table,

@@ -68,7 +68,7 @@ def check_repeats(case: Case) -> None:
 
 
 def check_streams(case: Case) -> None:
-    """A call on another stream runs after what that stream still computes: its arguments."""
+    """A call on another stream waits until that stream has computed the arguments."""
     device = torch.get_device_module(case.op.device)
     stream = device.Stream()
     # The first call looks kernels up, which may take longer than the stream is busy.

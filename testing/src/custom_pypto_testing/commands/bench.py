@@ -104,7 +104,8 @@ def find(name: str) -> dict[str, Any]:
     meant, ops = plugin_list.find_ops(name, plugin_list.load())
     from custom_pypto_testing.timing.sample import sample_names
 
-    return {**meant, "samples": [(*op, each) for op in ops for each in sample_names(*op)]}
+    samples = [(plugin, op, each) for plugin, op in ops for each in sample_names(op)]
+    return {**meant, "samples": samples}
 
 
 def measure(plugin: str, op: str, sample: str, seconds: float, compiles: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import show
 from custom_pypto_contract import small_file
+from custom_pypto_discovery.environment import CALLS
 from custom_pypto_discovery.printable import shorten
 
 SUMMARY = "make recorded calls again, and check their results"
@@ -85,7 +86,7 @@ def replay(path: str, first: int) -> list[dict[str, Any]]:
 
 
 def _file(path: Path) -> Path:
-    return path / "calls.jsonl" if path.is_dir() else path
+    return path / CALLS if path.is_dir() else path
 
 
 def _read(path: Path) -> list[str]:

@@ -49,8 +49,8 @@ class Measured:
         """Return the median of a call; None: not timed."""
         return self.times[name][1] if name in self.times else None
 
-    def ratio(self, name: str, other: str = "ours") -> float | None:
-        """Return how many times longer than another call a call takes; None: not timed."""
+    def ratio(self, name: str, other: str) -> float | None:
+        """Return the time of a call divided by the time of another; None: not timed."""
         both = self.seconds(name), self.seconds(other)
         return both[0] / both[1] if both[0] and both[1] else None
 
@@ -79,7 +79,7 @@ def time_of(name: str) -> Callable[[Measured], str]:
 
 
 def ratio_of(name: str, other: str = "ours") -> Callable[[Measured], str]:
-    """Return the column of how many times longer than another call a call takes."""
+    """Return the column of the time of a call divided by the time of another."""
     return lambda measured: number(measured.ratio(name, other), ".2f", "x")
 
 

@@ -53,10 +53,6 @@ class Peak:
     call: Callable[[], object]
     amount: float
 
-    def rate(self, rounds: int = 10) -> float:
-        """Return the best rate of some calls, per second."""
-        return self.amount / min(timeit.repeat(self.call, number=1, repeat=rounds))
-
 
 def find_peaks(work: Sequence[Work], isa: str | None, dtype: torch.dtype) -> dict[str, Peak]:
     """Return the peaks that bound work: of "flops" and of "bytes".
@@ -102,9 +98,9 @@ def reading() -> Peak:
 def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
     """Return the peak of multiplying numbers of a dtype, and adding, by an instruction set.
 
-    It has the name that `core.cpu_isa` gives; None, "portable": all that this machine has. Where it
-    has no products of bf16, and for other floats, they are those of float32. Returns None where
-    there is no C++ compiler, and where it has no products of int8.
+    `isa` is a name as `core.cpu_isa` returns it; None and "portable" mean all that this machine
+    has. The numbers are float32 if the instruction set has no products of bf16, and for other
+    floats. Returns None without a C++ compiler, and if there are no products of int8.
     """
     library = _compiled(isa, _KINDS.get(dtype, "FP32"))
     if library is None:
@@ -148,7 +144,7 @@ def compile_flags(isa: str | None, kind: str) -> list[str]:
 
 
 def _flags(isa: str | None) -> list[str]:
-    """Return the compiler flags of an instruction set, with those of the ones before it."""
+    """Return the compiler flags of an instruction set and of all before it."""
     tables: Any = tomllib.loads(_ISAS.read_text(encoding="utf-8"))
     machine = platform.machine()
     flags: list[str] = []

@@ -23,7 +23,7 @@ from .peaks import Work, at_peak, find_peaks, timed
 _CACHED_BYTES = 2**25
 
 
-def sample_names(plugin: str, op: str) -> list[str]:
+def sample_names(op: str) -> list[str]:
     """Return the names of the samples of an op on the CPU."""
     return [case.sample.name for case in op_of_plugin(op, "cpu").cases]
 
@@ -96,7 +96,7 @@ def _compiled(call: Case, function: Callable[..., object]) -> Mapping[str, Timed
 
 
 def _on_copies(call: Case, function: Callable[..., object]) -> Timed:
-    """Return a call that finds what it writes to as it was before."""
+    """Return a call; what it writes to is restored before each run."""
     own = call.copy()
     written = own.mutable
 

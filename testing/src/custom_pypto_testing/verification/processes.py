@@ -17,7 +17,7 @@ _MACHINE = "machine"
 _ADD = "add"
 """The check of the machine without which no op is called."""
 _NEEDED = ("launch", "results")
-"""If one of them fails, nothing more is run of the op."""
+"""If one of these checks fails, no further check of the op is run."""
 _QUEUED = ("repeats", "streams")
 # The graph engine cannot be imported when npugraph_ex has been used.
 _IN_GRAPHS = ("capture", "graph", "symbolic_graph", "npugraph_ex")
@@ -30,7 +30,7 @@ class Run:
     checks: tuple[str, ...]
     queue: str = ""
     switch: str = ""
-    """The one of `FASTER` that is on."""
+    """The switch of `FASTER` that is on."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -115,12 +115,15 @@ class Verification:
                 yield Result(_MACHINE, "", _ADD, result.verdict, text, result.seconds)
 
     def _results(self, subject: str, run: Run, checks: list[str]) -> Iterator[Result]:
-        """Run checks in a process; the last result is a failure if that did not end well."""
+        """Run checks in a process; the last result is a failure if the process did not end well."""
         op = "" if subject == _MACHINE else subject
         start = time.monotonic()
         outcome = subprocess_call.call(
             in_child.check,
-            *(checks, op, self._device, self._most),
+            checks,
+            op,
+            self._device,
+            self._most,
             time_limit=self._time_limit,
             environment={**self._environment, **dict.fromkeys(FASTER, "0"), **run.variables},
         )

@@ -17,6 +17,7 @@ from custom_pypto_contract.nodes import INDEX, list_of
 from custom_pypto_contract.shape import resolve
 from custom_pypto_discovery.printable import printable
 
+from custom_pypto.core.call_text import name_dtype
 from custom_pypto.core.symbols import decide_statically
 
 
@@ -229,11 +230,6 @@ def _allocated(
         raise RuntimeError(
             printable(f"{op.name}: cannot allocate the output '{output}' {[*sizes]}: {error}")
         ) from error
-
-
-def name_dtype(dtype: torch.dtype) -> str:
-    """Return the name of a dtype as contracts and kernels write it."""
-    return str(dtype).removeprefix("torch.")
 
 
 def read_attribute(tensor: Any, attribute: str) -> Any:

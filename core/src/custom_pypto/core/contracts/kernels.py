@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from custom_pypto_discovery.printable import printable
 
 from . import bind_arguments, check_limits
-from .lazy import LazyContract
+from .lazy import BY_DATA, LazyContract
 
 if TYPE_CHECKING:
     from custom_pypto_contract.call import Call
@@ -32,7 +32,11 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
                 f"{op.name} has no fake kernel, so it cannot be compiled or exported: say in"
                 " ops.toml what its outputs are, or return one from the hook custom_pypto_fakes"
             )
-        made = empty_outputs(op, bind_arguments(op, args, kwargs))
+        given = bind_arguments(op, args, kwargs)
+        try:
+            made = empty_outputs(op, given)
+        except BY_DATA as error:
+            raise contract.blame(error) from error
         return made[0] if len(made) == 1 else made or None
 
     fake.__name__ = fake.__qualname__ = contract.function_name
@@ -51,7 +55,10 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         from .evaluation import Evaluation, describe_wrong_output
 
         given = bind_arguments(op, args, kwargs)
-        evaluation = Evaluation(op, given).run_checks()
+        try:
+            evaluation = Evaluation(op, given).run_checks()
+        except BY_DATA as error:
+            raise contract.blame(error) from error
         try:
             results = kernel(*args, **kwargs)
         except RuntimeError as error:
@@ -64,11 +71,15 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
                 raise
             raise RuntimeError(shown) from error
         returned = (results,) if len(op.schema.returns) == 1 else results
-        # `OpArguments.guard` refuses results that are no tuple.
+        # `OpArguments.with_checks` refuses results that are no tuple.
         values = returned if isinstance(returned, tuple | list) else ()
-        for output, value in zip(op.outputs or (), values, strict=False):
-            if fault := describe_wrong_output(output, value, given, evaluation):
-                raise RuntimeError(f"{op.name}: its kernel returns {fault}")
+        try:
+            pairs = zip(op.outputs or (), values, strict=False)
+            faults = [describe_wrong_output(*each, given, evaluation) for each in pairs]
+        except BY_DATA as error:
+            raise contract.blame(error) from error
+        if fault := next(filter(None, faults), None):
+            raise RuntimeError(f"{op.name}: its kernel returns {fault}")
         return results
 
     return checked

@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract
 
 
+BY_DATA = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What executing the checks of a contract raises only if its data is not what a build writes."""
+
+
 class LazyContract:
     """The contract of one op of a plugin, which messages call `owner`."""
 
@@ -35,11 +47,15 @@ class LazyContract:
         try:
             return contract_data.read_contract(self._op.data)
         except Exception as error:
-            reason = printable(f"{type(error).__name__}: {error}")
-            raise ContractError(
-                f"{self.name}: its contract in the manifest of {self._owner} cannot be read:"
-                f" {reason}; reinstall the plugin, or build it again"
-            ) from error
+            raise self.blame(error) from error
+
+    def blame(self, error: Exception) -> ContractError:
+        """Return the error to raise where the data of the contract made reading it fail."""
+        reason = printable(f"{type(error).__name__}: {error}")
+        return ContractError(
+            f"{self.name}: its contract in the manifest of {self._owner} cannot be read: {reason};"
+            " reinstall the plugin, or build it again"
+        )
 
     @property
     def has_graph_line(self) -> bool:

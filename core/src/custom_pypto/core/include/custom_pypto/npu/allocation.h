@@ -1,7 +1,7 @@
 // Results on an NPU, allocated as torch_npu's own ops allocate theirs. torch's C interface has only
-// empty_strided, for which torch_npu makes an empty tensor and then resizes it. That slower way is
-// used with CUSTOM_PYPTO_NPU_ALLOCATION=0, and if a check at the first use finds that torch_npu's
-// function does not behave as expected.
+// empty_strided, for which torch_npu makes an empty tensor and then resizes it.
+// CUSTOM_PYPTO_NPU_ALLOCATION=1 turns this on. If the check at the first use fails, torch's C
+// interface is used.
 #pragma once
 
 #include <custom_pypto/abi.h>

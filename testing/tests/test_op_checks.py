@@ -73,7 +73,7 @@ def test_another_error_of_a_call_is_no_refusal() -> None:
         run("launch", op_of(op, SMALL, reference=twice))
 
 
-def test_a_launch_is_one_call_with_elements_and_noted() -> None:
+def test_a_launch_is_one_call_with_elements() -> None:
     with registered(TWICE, twice, fake=like) as op:
         found, noted = run("launch", op_of(op, (vector(0),), LARGE, SMALL))
     assert found == (Verdict.PASSED, "1 call")

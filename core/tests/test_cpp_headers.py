@@ -137,27 +137,28 @@ def test_empty_like_follows_the_tensor() -> None:
 
 
 @pytest.fixture
-def two_threads() -> Iterator[None]:
+def _two_threads() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)
 
 
+@pytest.mark.usefixtures("_two_threads")
 @pytest.mark.parametrize("grain", [0, 1, 3, 1000])
 @pytest.mark.parametrize("shape", [(1, 100), (100, 1), (7, 13), (0, 5)])
-def test_nested_loops_visit_every_index_once(
-    two_threads: None, shape: tuple[int, int], grain: int
-) -> None:
+def test_nested_loops_visit_every_index_once(shape: tuple[int, int], grain: int) -> None:
     assert torch.equal(ops.headers_visits(*shape, grain), torch.ones(shape, dtype=torch.int32))
 
 
+@pytest.mark.usefixtures("_two_threads")
 @pytest.mark.parametrize("at", [0, 31, 63])
-def test_exception_in_a_loop_reaches_the_caller_with_its_type(two_threads: None, at: int) -> None:
+def test_exception_in_a_loop_reaches_the_caller_with_its_type(at: int) -> None:
     with pytest.raises(IndexError, match=rf"^headers_throw_in_loop: row {at}$"):
         ops.headers_throw_in_loop(at)
     assert int(ops.headers_visits(8, 8, 1).sum()) == 64
 
 
-def test_num_threads_is_torchs(two_threads: None) -> None:
+@pytest.mark.usefixtures("_two_threads")
+def test_num_threads_is_torchs() -> None:
     assert ops.headers_threads() == 2
