@@ -31,10 +31,9 @@ def test_without_any_kernel_the_error_says_how_to_get_one(
     code = """
 import os, torch, torch_npu, custom_pypto
 del os.environ["ASCEND_CUSTOM_OPP_PATH"]
-ints = [torch.zeros(2, dtype=torch.int64, device="npu") for _ in range(5)]
-call = [*ints, torch.zeros(2, 1, dtype=torch.int64, device="npu"), 2, 2, 16]
+ints = torch.zeros(6, 2, dtype=torch.int64, device="npu")
 try:
-    torch.ops.custom_pypto.npu_advance_step_flashattn(*call)
+    torch.ops.custom_pypto.npu_advance_step_flashattn(*ints[:5], ints[5:].t(), 2, 2, 16)
 except RuntimeError as error:
     print(error)
 """
