@@ -219,7 +219,9 @@ def _checks_of(plugin: dict[str, Any]) -> Iterator[Check]:
     check = Check(name, value)
     if status in (Status.REJECTED, Status.FAILED):
         reason = f"{name} {status.verb}: {plugin['reason']}"
-        check = check.with_problem(reason, f"or {uninstall(plugin['distribution'])}")
+        # The reason of a plugin that is rejected ends with other advice.
+        other = "" if status is Status.REJECTED else "tell its author, "
+        check = check.with_problem(reason, f"{other}or {uninstall(plugin['distribution'])}")
     elif status is Status.BLOCKED:
         check = check.with_note(f"{name} is blocked", plugin["reason"])
     elif isa.startswith(plugin_list.NO_ISA):
