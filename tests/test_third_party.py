@@ -263,7 +263,7 @@ def test_it_uses_documented_names_only():
     assert {
         "hookimpl",
         "custom_pypto_autograd",
-        "custom_pypto/elementwise.h",
+        "custom_pypto_blocks/elementwise.h",
         "visit_dtype",
     } <= used
     assert [name for name in sorted(used) if name not in documented] == []
