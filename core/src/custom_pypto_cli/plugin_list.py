@@ -92,7 +92,7 @@ def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
 def find_ops(
     name: str, plugins: Sequence[PluginRecord]
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return what a name means, for `commands.expect_loaded`, and its loaded ops with plugins."""
+    """Return what a name means, and its loaded ops with their plugins."""
     found = find(name, plugins)
     loaded = [plugin for plugin in found if plugin.status == "loaded"]
     meant = {
