@@ -39,7 +39,7 @@ _BURST = 200
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Build the launchers, time them with each task queue setting, and print a table."""
+    """Build the programs, time them with each task queue setting, and print a table."""
     options = make_parser("launch", __doc__).parse_args(arguments)
     run = Run(options.output)
     columns = {name: time_of(name) for name in ("ours", *OTHERS)}

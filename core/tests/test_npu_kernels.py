@@ -89,16 +89,16 @@ class Machine:
         return self.package / "lib" / "libcustom_pypto_npu.so"
 
     def path(self, place: str) -> Path:
-        """The library of an opp package, of CANN, or with the plugin's launchers.
+        """The library of an opp package, of CANN, or with the plugin's AscendC kernels.
 
-        A `place` is a package, "cann", a package and ":launchers", or "wheel:" and an architecture.
+        A `place` is a package, "cann", a package and ":ascendc", or "wheel:" and an architecture.
         """
-        folder, _, launchers = place.partition(":")
+        folder, _, kind = place.partition(":")
         if folder == "wheel":
-            return self.plugin.with_name(f"{self.plugin.stem}_ascendc_{launchers}.so")
+            return self.plugin.with_name(f"{self.plugin.stem}_ascendc_{kind}.so")
         if folder == "cann":
             return self.folder / "cann" / "lib64" / "libopapi_math.so"
-        name = f"{self.plugin.stem}_ascendc.so" if launchers else "libcust_opapi.so"
+        name = f"{self.plugin.stem}_ascendc.so" if kind else "libcust_opapi.so"
         return self.folder / folder / "op_api" / "lib" / name
 
     def put(self, place: str, library: str) -> Path:
@@ -157,10 +157,10 @@ CHOICES = {
         "",
         "wheel:dav-2201",
     ),
-    "launchers in an opp package": (
-        "custom second, custom:launchers launched",
+    "AscendC kernels in an opp package": (
+        "custom second, custom:ascendc launched",
         "custom",
-        "custom:launchers",
+        "custom:ascendc",
     ),
     "kernels for an NPU that is not known": ("wheel:dav-9999 launched", "", "wheel:dav-9999"),
 }
@@ -255,8 +255,8 @@ MISSING = {
     "headers_npu_launched": (
         "npu_launched: this machine has no NPU kernel for it, which would be one of launched, acl",
         [
-            "the plugin's own opp package: this plugin was built without CANN (no {launchers}_*",
-            "a custom opp package: {no_launchers}, {gone}, {gone_launchers}: not there",
+            "the plugin's own opp package: this plugin was built without CANN (no {ascendc}_*",
+            "a custom opp package: {no_ascendc}, {gone}, {gone_ascendc}: not there",
             "a custom opp package: {launched}: has none of these",  # of aclnnSecond
         ],
     ),
@@ -267,10 +267,10 @@ MISSING = {
 def test_missing_kernel_names_every_place(machine: Machine, op: str) -> None:
     paths = {
         "folder": machine.folder,
-        "launchers": Path("libcustom_pypto_npu_ascendc"),
-        "no_launchers": machine.path("broken:launchers"),
+        "ascendc": Path("libcustom_pypto_npu_ascendc"),
+        "no_ascendc": machine.path("broken:ascendc"),
         "gone": machine.path("gone"),
-        "gone_launchers": machine.path("gone:launchers"),
+        "gone_ascendc": machine.path("gone:ascendc"),
         "custom": machine.put("custom", "optional"),
         "half": machine.put("half", "half"),
         "launched": machine.put("launched", "launched"),

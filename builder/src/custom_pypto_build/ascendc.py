@@ -13,7 +13,7 @@ from custom_pypto_contract import guarded, manifest
 
 from . import source_files
 from .errors import BuildError
-from .settings import Settings, launchers_name
+from .settings import Settings, ascendc_stem
 
 ARCHITECTURE_VARIABLE = "NPU_ARCH"
 DEFAULT_ARCHITECTURE = "dav-2201"
@@ -25,7 +25,7 @@ _FOLDERS = ("bin", "compiler/ccec_compiler/bin", "tools/bisheng_compiler/bin")
 
 def library_path(plugin: str, architecture: str) -> str:
     """Return its path in the plugin's package: beside the plugin's library, where the C++ looks."""
-    return f"lib/{launchers_name(plugin)}_{architecture}.so"
+    return f"lib/{ascendc_stem(plugin)}_{architecture}.so"
 
 
 def libraries(plugin: str, package: Path) -> list[Path]:

@@ -180,7 +180,7 @@ def _settings(root: Path, document: Mapping[str, Any], *, is_plugin: bool) -> Se
     )
 
 
-def launchers_name(plugin: str) -> str:
+def ascendc_stem(plugin: str) -> str:
     """Return the first part of the names of libraries with a plugin's AscendC kernels."""
     return f"libcustom_pypto_{plugin}{ASCENDC_SUFFIX}"
 

@@ -12,7 +12,7 @@ from custom_pypto_contract.manifest import OPP_LIBRARY
 from . import compiler, source_files
 from .errors import BuildError
 from .ninja import NinjaFile, run_ninja
-from .settings import Settings, launchers_name, read_settings
+from .settings import Settings, ascendc_stem, read_settings
 
 _PRIORITY = "load_priority="
 # AscendC's launch, which is no C++: kernel<<<blocks, l2ctrl, stream>>>(arguments...)
@@ -66,7 +66,7 @@ def build(
         for vendor, files in kernels.simulated_kernels.items():
             for file in files:
                 is_own = file in kernels.ascendc_sources
-                name = f"{launchers_name(kernels.name)}.so" if is_own else OPP_LIBRARY.name
+                name = f"{ascendc_stem(kernels.name)}.so" if is_own else OPP_LIBRARY.name
                 sources.setdefault((vendor, name), []).append((kernels, file))
     if not sources:
         raise BuildError("no project was given; name folders whose pyproject.toml names kernels")

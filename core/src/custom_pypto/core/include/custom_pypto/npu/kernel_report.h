@@ -154,7 +154,7 @@ inline Report report_launches() {
     report.put("arguments", site->arguments);
   }
   for (const KernelLibrary& library : kernel_libraries()) {
-    if (library.origin == Origin::cann || library.has_launchers || library.name.empty()) continue;
+    if (library.origin == Origin::cann || library.is_ascendc || library.name.empty()) continue;
     report.put("package", library.name);
   }
   return report;

@@ -35,9 +35,9 @@ struct KernelLibrary {
   Origin origin;
   std::string name;     // a path, or for CANN's own libraries a name that the loader looks up
   std::string problem;  // why it has no kernel; if `name` is empty, why there is no library
-  // Lists only this plugin's directly launched kernels. They are C functions of any name, and
+  // Has only this plugin's AscendC kernels. Their launchers are C functions of any name, and
   // another plugin's function of the same name takes other arguments.
-  bool has_launchers = false;
+  bool is_ascendc = false;
   bool is_for_another_npu = false;
   bool is_opened = false;  // or cannot be
   void* handle = nullptr;
@@ -126,9 +126,9 @@ inline bool starts_and_ends(const std::string& name, std::string_view start, std
          name.compare(name.size() - end.size(), end.size(), end) == 0;
 }
 
-// How the names of the libraries with this plugin's launchers begin:
+// How the names of the libraries with this plugin's AscendC kernels begin:
 // "libcustom_pypto_my_op_ascendc".
-inline std::string launchers_name() {
+inline std::string ascendc_stem() {
   std::string path = plugin_library();
   path.erase(0, path.rfind('/') + 1);
   if (path.size() < kSuffix.size()) return "";
@@ -160,7 +160,7 @@ inline std::string package_folder() {
 // libcustom_pypto_my_op_ascendc_dav-2201.so.
 inline void add_compiled(std::vector<KernelLibrary>& found) {
   const std::string folder = package_folder() + "/lib";
-  const std::string start = launchers_name() + "_";
+  const std::string start = ascendc_stem() + "_";
   const std::size_t before = found.size();
   for (const std::string& name : names_in(folder)) {
     if (!starts_and_ends(name, start, kSuffix)) continue;
@@ -201,7 +201,7 @@ inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   const auto add = [&](const std::string& package) {
     found.push_back({Origin::custom_package, library_of_package(package), ""});
     found.push_back(
-        {Origin::custom_package, library_of_package(package, launchers_name()), "", true});
+        {Origin::custom_package, library_of_package(package, ascendc_stem()), "", true});
   };
   const std::vector<std::string> named = split(environment("ASCEND_CUSTOM_OPP_PATH"), ':');
   if (named.empty()) {
@@ -381,7 +381,7 @@ inline KernelSearch search_kernel(const std::string& op, const std::vector<const
   for (const char* symbol : symbols) {
     const std::string phase_1 = std::string(symbol) + "GetWorkspaceSize";
     for (KernelLibrary& library : libraries) {
-      if (library.has_launchers == has_two_phases(symbol)) continue;
+      if (library.is_ascendc == has_two_phases(symbol)) continue;
       detail::open(library);
       if (library.is_for_another_npu) unfit.push_back(library.problem);
       if (library.handle == nullptr) continue;
