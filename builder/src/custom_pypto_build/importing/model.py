@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 
 class ImportingError(Exception):
@@ -33,8 +34,7 @@ class Subject(Enum):
         return self in (Subject.GRAPH, Subject.NARROWER)
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A line of a source."""
 
     file: str
@@ -46,8 +46,7 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What the sources leave open, or the importer does not understand."""
 
     place: Place
@@ -110,7 +109,7 @@ class Kind(Enum):
     DYNAMIC = "DYNAMIC"
 
 
-@dataclass
+@dataclass(eq=False)
 class Tensor:
     """An input or an output. `dtypes` are as CANN names them, without ``DT_``."""
 

@@ -38,8 +38,8 @@ def from_definition(
     dtypes.describe(op, definition)
     names = [each.name for each in definition.inputs]
     names += [each.name for each in definition.attributes]
-    passed = ", ".join(f"{each}={each}" for each in names)
-    results = ", ".join(each.name for each in definition.outputs)
+    passed = ", ".join([f"{each}={each}" for each in names])
+    results = ", ".join([each.name for each in definition.outputs])
     op.graph = f"{definition.name}({passed}) -> {results}"
     _launch(op, definition, declared)
     return op

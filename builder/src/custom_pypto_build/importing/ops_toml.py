@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract import ops_file
+from custom_pypto_contract.errors import ContractError
 
 from custom_pypto_build.ops_header import find_refusal
 from custom_pypto_build.ops_header.cpp_names import struct_name
@@ -107,7 +108,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
     """Return the text of ops.toml for checked ops from some files.
 
     Raises:
-        ImportingError: two ops have one name.
+        ImportingError: two ops have one name, or the text is larger than a build reads.
     """
     blocks = [
         f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
@@ -120,9 +121,11 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
             comments, table = [*comments, *table], []
         blocks.append("\n".join([*(f"# {one_line(each)}" for each in comments), *table]))
     document = "\n\n".join(blocks) + "\n"
-    reason = find_refusal(document) if any(op.is_complete for op in ops) else None
-    if reason is not None:
-        raise ImportingError(reason)
+    if any(op.is_complete for op in ops):
+        try:
+            ops_file.parse_toml(document)
+        except ContractError as error:
+            raise ImportingError(str(error)) from None
     return document
 
 
@@ -176,7 +179,9 @@ def _string(value: str) -> str:
 
 def one_line(value: str) -> str:
     """Return a text on one line, with escapes for what a comment of TOML cannot have."""
-    line = " ".join(value.split())
+    line = value.strip()
+    if "  " in line or not line.isprintable():
+        line = " ".join(line.split())
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
