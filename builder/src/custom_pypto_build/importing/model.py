@@ -28,10 +28,9 @@ class Subject(Enum):
     KEY = "a key without counterpart"
     NARROWER = "calls that the op refuses, and its source takes"
 
-    @property
-    def is_remark(self) -> bool:
-        """Whether the op is complete all the same."""
-        return self in (Subject.GRAPH, Subject.NARROWER)
+
+REMARKS = (Subject.GRAPH, Subject.NARROWER)
+"""With decisions about these alone an op is complete."""
 
 
 class Place(NamedTuple):
@@ -86,7 +85,7 @@ class ImportedOp(Undecided):
     @property
     def is_complete(self) -> bool:
         """Whether ops.toml can have it as it is."""
-        return all(each.subject.is_remark for each in self.decisions)
+        return all([each.subject in REMARKS for each in self.decisions])
 
     def give_shape(self, tensor: str) -> str:
         """Return the dim that stands for the whole shape of a tensor, such as ``*x_shape``."""
