@@ -85,7 +85,7 @@ class ImportedOp(Undecided):
     @property
     def is_complete(self) -> bool:
         """Whether ops.toml can have it as it is."""
-        return all([each.subject in REMARKS for each in self.decisions])
+        return all(each.subject in REMARKS for each in self.decisions)
 
     def give_shape(self, tensor: str) -> str:
         """Return the dim that stands for the whole shape of a tensor, such as ``*x_shape``."""
@@ -119,6 +119,11 @@ class Tensor:
     is_column: bool = False
     """Whether the dtypes at one index belong together, over all tensors that have such lists."""
 
+    @property
+    def schema_type(self) -> str:
+        """The type of the argument of a launch."""
+        return "Tensor[]" if self.kind is Kind.DYNAMIC else "Tensor"
+
 
 @dataclass
 class Attribute:
@@ -128,6 +133,11 @@ class Attribute:
     place: Place
     type: str = ""
     default: str | None = None
+
+    @property
+    def schema_type(self) -> str | None:
+        """The type of the argument in a schema; None if a schema has no such type."""
+        return SCHEMA_TYPES.get(self.type)
 
 
 @dataclass
