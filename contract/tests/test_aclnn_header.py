@@ -60,8 +60,7 @@ def test_calls_and_unfinished_declarations_are_not_declarations() -> None:
 
 def test_brackets_in_strings_and_comments_do_not_count() -> None:
     text = cpp_text.blank_comments("f(\"),/*\", /* ) */ '(', // )\n g(1, 2))")
-    end = cpp_text.Brackets(text).end_of(1)
-    assert end == len(text)
+    assert cpp_text.bracket_ends(text)[1] == len(text)
     assert list(cpp_text.split(text[2:-1])) == ['"),/*"', "'('", "g(1, 2)"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,11 +79,14 @@ def test_an_unknown_name_gives_near_ones(cli: CommandLine) -> None:
 
 
 def test_shows_what_would_run_on_an_npu(cli: CommandLine) -> None:
-    cli.use(ADD, npu_kernels=lambda plugin: (ADD_KERNEL, MISSING_KERNEL))
+    third = replace(MISSING_KERNEL, symbols=("aclnnThird",))
+    cli.use(ADD, npu_kernels=lambda plugin: (ADD_KERNEL, MISSING_KERNEL, third))
     lines = cli.run("info", "add_custom").splitlines()
     assert "on an NPU  aclnnAdd of CANN (/cann/lib64/libopapi.so)" in lines
     start = lines.index("launches on an NPU  none on this machine: aclnnOther would do")
     assert lines[start + 1].strip() == "searched CANN: libopapi.so: not there"
+    assert "launches on an NPU  none on this machine: aclnnThird would do" in lines
+    assert "\n".join(lines).count("searched CANN: libopapi.so: not there") == 1
 
 
 @pytest.mark.usefixtures("_summary")

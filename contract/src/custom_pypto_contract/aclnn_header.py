@@ -7,7 +7,7 @@ arguments, and two parameters more.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from . import cpp_text
 
@@ -23,8 +23,7 @@ _MOST_PARAMETERS = 256
 """As many as the C++ standard has every compiler take."""
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """One parameter: its type, spaced as in ``const aclTensor *``, and its name or ''."""
 
     type: str
@@ -34,8 +33,7 @@ class Parameter:
         return f"`{self.type} {self.name}".replace("* ", "*").rstrip() + "`"
 
 
-@dataclass(frozen=True)
-class Declaration:
+class Declaration(NamedTuple):
     """The first function of a kernel."""
 
     name: str
@@ -56,14 +54,14 @@ def parse(text: str) -> list[Declaration]:
     One that is declared twice is there twice: which counts, the preprocessor decides.
     """
     text = cpp_text.blank_comments(text)
-    lines, brackets = cpp_text.Lines(text), cpp_text.Brackets(text)
+    lines, ends = cpp_text.Lines(text), cpp_text.bracket_ends(text)
     found = []
     at = 0
     for match in _FUNCTION.finditer(text):
-        end = brackets.end_of(match.end())
+        end = ends[match.end()]
         before = text[max(0, match.start() - 80) : match.start()]
         # No declaration stands in the parameters of another.
-        if end is None or match.start() < at or _RETURN_TYPE.search(before) is None:
+        if not end or match.start() < at or _RETURN_TYPE.search(before) is None:
             continue
         at = end
         parts = list(cpp_text.split(text[match.end() + 1 : end - 1]))

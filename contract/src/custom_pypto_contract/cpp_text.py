@@ -40,26 +40,24 @@ class Lines:
         return bisect_left(self._ends, offset) + 1
 
 
-class Brackets:
-    """The brackets of a text without comments, all paired in one pass."""
+def bracket_ends(text: str) -> array[int]:
+    """Return, by the offset of a bracket of a text without comments, the offset behind its partner.
 
-    def __init__(self, text: str) -> None:
-        self._ends = array("i", bytes(4 * len(text)))
-        opened = array("i")
-        for match in _TOKEN.finditer(text):
-            token = match[0]
-            if token in _CLOSING:
-                opened.append(match.start())
-            elif token in (")", "]", "}") and opened:
-                if _CLOSING[text[opened[-1]]] == token:
-                    self._ends[opened.pop()] = match.end()
-                else:
-                    # No bracket that is open here can be closed any more.
-                    opened = array("i")
-
-    def end_of(self, start: int) -> int | None:
-        """Return the offset behind the bracket that closes that at `start`; None if none does."""
-        return self._ends[start] or None
+    The offset is 0 for a bracket that nothing closes, and for every other character.
+    """
+    ends, opened = array("i", bytes(4 * len(text))), array("i")
+    for match in _TOKEN.finditer(text):
+        at = match.start()
+        token = text[at]
+        if token in _CLOSING:
+            opened.append(at)
+        elif token in ")]}" and opened:
+            if _CLOSING[text[opened[-1]]] == token:
+                ends[opened.pop()] = at + 1
+            else:
+                # No bracket that is open here can be closed any more.
+                opened = array("i")
+    return ends
 
 
 def split(text: str, separator: str = ",") -> Iterator[str]:

@@ -72,7 +72,7 @@ def _check_free(made: NewPlugin) -> None:
         if family in each.families:
             raise CommandError(
                 f"{who} has an op {family!r}, and a process can have one of a name; put your own"
-                f" name before yours: acme_{family}"
+                f" name before yours, such as acme_{family}"
             )
         if made.name == each.name or made.distribution == normalize_name(each.distribution):
             raise CommandError(f"{who} has that name; choose another NAME")

@@ -66,7 +66,7 @@ def read_default(text: str, constants: Mapping[str, str]) -> str | None:
     """
     text = text.strip()
     text = constants.get(text, text)
-    if text.startswith("{") and cpp_text.Brackets(text).end_of(0) == len(text):
+    if text.startswith("{") and cpp_text.bracket_ends(text)[0] == len(text):
         parts = [_read_scalar(each, constants) for each in cpp_text.split(text[1:-1])]
         known = [each for each in parts if each is not None]
         return f"[{', '.join(known)}]" if len(known) == len(parts) else None

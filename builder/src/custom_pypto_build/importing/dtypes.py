@@ -26,13 +26,13 @@ _DTYPES = {
 
 def describe(op: ImportedOp, definition: Definition) -> None:
     """Write the dtypes of an op's tensors and outputs, and rules for those that belong together."""
-    tensors = [*definition.inputs, *definition.results]
-    columns = [each for each in tensors if each.is_column and each.dtypes]
+    tensors = [each for each in (*definition.inputs, *definition.results) if each.dtypes]
+    columns = [each for each in tensors if each.is_column]
     if len({len(each.dtypes or ()) for each in columns}) > 1:
         text = "the lists of dtypes have different lengths, so which belong together is unclear"
         op.decide(definition.place, Subject.DTYPE, text)
         return
-    of = _known(op, definition, columns)
+    of = _known(op, definition, tensors, columns) if tensors else {}
     free: list[Tensor] = []
     for tensor in definition.inputs:
         if tensor.name not in op.tensors or not of.get(tensor.name):
@@ -43,7 +43,8 @@ def describe(op: ImportedOp, definition: Definition) -> None:
         if same is None and tensor in columns and len(set(of[tensor.name])) > 1:
             free.append(tensor)
     required = [each.name for each in free if each.kind is Kind.REQUIRED]
-    _relate(op, required, of)
+    if required:
+        _relate(op, required, of)
     for tensor in free:
         if tensor.kind is Kind.OPTIONAL:
             _relate(op, [*required, tensor.name], of)
@@ -60,31 +61,27 @@ def describe(op: ImportedOp, definition: Definition) -> None:
 
 
 def _known(
-    op: ImportedOp, definition: Definition, columns: Sequence[Tensor]
+    op: ImportedOp, definition: Definition, tensors: Sequence[Tensor], columns: Sequence[Tensor]
 ) -> dict[str, list[str]]:
-    """Return the dtypes of each tensor, but for those that ops.toml lacks.
+    """Return the dtypes of each of some tensors, but for those that ops.toml lacks.
 
     Of columns, a whole combination is left out if ops.toml lacks one of its dtypes.
     """
-    tensors = [*definition.inputs, *definition.results]
-    others = [each for each in tensors if each.dtypes and not each.is_column]
+    others = [each for each in tensors if not each.is_column]
     for tensor in (*columns, *others):
-        unknown = [
-            f"DT_{each}" for each in dict.fromkeys(tensor.dtypes or ()) if each not in _DTYPES
-        ]
-        if unknown:
-            text = f"{tensor.name}: ops.toml has no dtype for {', '.join(unknown)}; left out"
+        if unknown := [each for each in tensor.dtypes or () if each not in _DTYPES]:
+            shown = ", ".join(f"DT_{each}" for each in dict.fromkeys(unknown))
+            text = f"{tensor.name}: ops.toml has no dtype for {shown}; left out"
             op.decide(tensor.place, Subject.NARROWER, text)
-    rows = zip(*(each.dtypes or () for each in columns), strict=True)
-    known = dict.fromkeys(row for row in rows if set(row) <= _DTYPES.keys())
+    rows = zip(*[each.dtypes or () for each in columns], strict=True)
+    known = [row for row in dict.fromkeys(rows) if set(row) <= _DTYPES.keys()]
     if columns and not known:
         text = "every combination of dtypes has one that ops.toml lacks"
         op.decide(definition.place, Subject.DTYPE, text)
-    found = {each.name: [row[i] for row in known] for i, each in enumerate(columns)}
-    found |= {
-        each.name: [dtype for dtype in each.dtypes or () if dtype in _DTYPES] for each in others
-    }
-    return {name: [_DTYPES[each] for each in dtypes] for name, dtypes in found.items()}
+    found = {each.name: [_DTYPES[row[i]] for row in known] for i, each in enumerate(columns)}
+    for each in others:
+        found[each.name] = [_DTYPES[dtype] for dtype in each.dtypes or () if dtype in _DTYPES]
+    return found
 
 
 def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]) -> str | None:
@@ -102,7 +99,7 @@ def _same_as(tensor: Tensor, columns: Sequence[Tensor], of: dict[str, list[str]]
 def _relate(op: ImportedOp, names: Sequence[str], of: Mapping[str, list[str]]) -> None:
     """Add a rule that lists the allowed combinations of dtypes, unless all are allowed."""
     rows = list(dict.fromkeys(zip(*(of[each] for each in names), strict=True)))
-    if not names or len(rows) == prod(len(set(of[each])) for each in names):
+    if len(rows) == prod(len(set(of[each])) for each in names):
         return
     check = " or ".join(
         f"({' and '.join(f'{n}.dtype == {d}' for n, d in zip(names, row, strict=True))})"

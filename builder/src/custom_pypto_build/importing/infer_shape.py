@@ -39,14 +39,14 @@ class ShapeFunctions:
         self._copies: dict[str, Mapping[int, int] | None] = {}
         self._of_operators: dict[str, str] = {}
         at = 0
-        for match in _DEFINED.finditer(source.text):
+        for match in _DEFINED.finditer(source.text) if "InferShape" in source.text else ():
             if match.start() >= at:
-                at = source.end_of(match.end()) or match.end()
+                at = source.ends[match.end()] or match.end()
                 copies = _copies(source.text[match.end() + 1 : at - 1], source.constants)
                 # Of two functions with one name, neither is known to be the one.
                 is_first = match["name"] not in self._copies
                 self._copies[match["name"]] = copies if is_first else None
-        for statement in source.text.split(";"):
+        for statement in source.text.split(";") if "IMPL_OP" in source.text else ():
             operator = ""
             for match in _GIVEN.finditer(statement) if "IMPL_OP" in statement else ():
                 operator = match["operator"] or operator

@@ -9,7 +9,7 @@ from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.aclnn_launch import find_name, plain, takes
 from custom_pypto_contract.schema import Schema
 
-from .model import SCHEMA_TYPES, Definition, Kind, Tensor
+from .model import Attribute, Definition, Tensor
 
 _PASSED_AS = {
     "Tensor": "aclTensor *",
@@ -31,14 +31,8 @@ def argument_types(definition: Definition) -> dict[str, str | None]:
 
     They are in the order of the C functions that the build generates.
     """
-
-    def types(tensors: Sequence[Tensor]) -> dict[str, str | None]:
-        return {
-            each.name: "Tensor[]" if each.kind is Kind.DYNAMIC else "Tensor" for each in tensors
-        }
-
-    attributes = {each.name: SCHEMA_TYPES.get(each.type) for each in definition.attributes}
-    return {**types(definition.inputs), **attributes, **types(definition.results)}
+    arguments: list[Tensor | Attribute] = [*definition.inputs, *definition.attributes]
+    return {each.name: each.schema_type for each in (*arguments, *definition.results)}
 
 
 def match(definition: Definition, declaration: Declaration) -> tuple[list[str], list[str]]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 
 class ImportingError(Exception):
@@ -27,14 +28,12 @@ class Subject(Enum):
     KEY = "a key without counterpart"
     NARROWER = "calls that the op refuses, and its source takes"
 
-    @property
-    def is_remark(self) -> bool:
-        """Whether the op is complete all the same."""
-        return self in (Subject.GRAPH, Subject.NARROWER)
+
+REMARKS = (Subject.GRAPH, Subject.NARROWER)
+"""With decisions about these alone an op is complete."""
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(NamedTuple):
     """A line of a source."""
 
     file: str
@@ -46,8 +45,7 @@ class Place:
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(NamedTuple):
     """What the sources leave open, or the importer does not understand."""
 
     place: Place
@@ -87,7 +85,7 @@ class ImportedOp(Undecided):
     @property
     def is_complete(self) -> bool:
         """Whether ops.toml can have it as it is."""
-        return all(each.subject.is_remark for each in self.decisions)
+        return all(each.subject in REMARKS for each in self.decisions)
 
     def give_shape(self, tensor: str) -> str:
         """Return the dim that stands for the whole shape of a tensor, such as ``*x_shape``."""
@@ -110,7 +108,7 @@ class Kind(Enum):
     DYNAMIC = "DYNAMIC"
 
 
-@dataclass
+@dataclass(eq=False)
 class Tensor:
     """An input or an output. `dtypes` are as CANN names them, without ``DT_``."""
 
@@ -121,6 +119,11 @@ class Tensor:
     is_column: bool = False
     """Whether the dtypes at one index belong together, over all tensors that have such lists."""
 
+    @property
+    def schema_type(self) -> str:
+        """The type of the argument of a launch."""
+        return "Tensor[]" if self.kind is Kind.DYNAMIC else "Tensor"
+
 
 @dataclass
 class Attribute:
@@ -130,6 +133,11 @@ class Attribute:
     place: Place
     type: str = ""
     default: str | None = None
+
+    @property
+    def schema_type(self) -> str | None:
+        """The type of the argument in a schema; None if a schema has no such type."""
+        return SCHEMA_TYPES.get(self.type)
 
 
 @dataclass

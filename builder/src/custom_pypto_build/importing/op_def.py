@@ -46,11 +46,11 @@ def read(source: Source, shapes: ShapeFunctions) -> Iterator[Definition]:
             continue
         place = source.place(match.start())
         definition = Definition(match["name"], place, constants=source.constants)
-        class_end = source.end_of(match.end()) or 0
+        class_end = source.ends[match.end()]
         number = bisect_left(constructors, match.end())
         begin = constructors[number] if number < len(constructors) else class_end
-        inner_end = source.end_of(begin) if begin < class_end else None
-        if inner_end is None:
+        inner_end = source.ends[begin] if begin < class_end else 0
+        if not inner_end:
             problem = f"class {match['name']} has no constructor `{match['name']}(..) : OpDef(..)`"
             definition.decide(definition.place, Subject.SCHEMA, problem)
             yield definition

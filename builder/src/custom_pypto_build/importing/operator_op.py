@@ -8,7 +8,7 @@ from custom_pypto_contract.aclnn_header import Declaration, Parameter
 from custom_pypto_contract.schema import MOST_ARGUMENTS
 
 from . import cpp_values, dtypes, kernel_call
-from .model import SCHEMA_TYPES, UNKNOWN, Definition, ImportedOp, Kind, Place, Subject
+from .model import UNKNOWN, Definition, ImportedOp, Kind, Place, Subject
 
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -38,8 +38,8 @@ def from_definition(
     dtypes.describe(op, definition)
     names = [each.name for each in definition.inputs]
     names += [each.name for each in definition.attributes]
-    passed = ", ".join(f"{each}={each}" for each in names)
-    results = ", ".join(each.name for each in definition.outputs)
+    passed = ", ".join([f"{each}={each}" for each in names])
+    results = ", ".join([each.name for each in definition.outputs])
     op.graph = f"{definition.name}({passed}) -> {results}"
     _launch(op, definition, declared)
     return op
@@ -112,7 +112,7 @@ def _schema(op: ImportedOp, definition: Definition) -> str:
     if definition.attributes:
         arguments.append("*")
     for attribute in definition.attributes:
-        known = SCHEMA_TYPES.get(attribute.type)
+        known = attribute.schema_type
         if known is None:
             text = f"attribute {attribute.name} is of type {attribute.type or 'unknown'}"
             op.decide(attribute.place, Subject.SCHEMA, text)

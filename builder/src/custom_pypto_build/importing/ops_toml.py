@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract import ops_file
+from custom_pypto_contract.errors import ContractError
 
 from custom_pypto_build.ops_header import find_refusal
 from custom_pypto_build.ops_header.cpp_names import struct_name
@@ -25,6 +26,7 @@ REGISTRATION = "npu.cpp"
 PROJECT = "pyproject.toml"
 DECISIONS = "decisions.txt"
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+_ESCAPE = json.JSONEncoder(ensure_ascii=True).encode
 
 
 @dataclass
@@ -107,22 +109,27 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
     """Return the text of ops.toml for checked ops from some files.
 
     Raises:
-        ImportingError: two ops have one name.
+        ImportingError: two ops have one name, or the text is larger than a build reads.
     """
     blocks = [
         f"# Imported from {one_line(', '.join(sources))}. docs/contract.md explains the keys."
     ]
+    has_contract = False
     for op in ops:
         comments = [str(op.place)]
         comments += [f"TO DECIDE ({each.place}): {each.text}" for each in op.decisions]
         table = list(_table(op)) if op.name else []
-        if not op.is_complete:
+        if op.is_complete:
+            has_contract = True
+        else:
             comments, table = [*comments, *table], []
-        blocks.append("\n".join([*(f"# {one_line(each)}" for each in comments), *table]))
+        blocks.append("\n".join([*[f"# {one_line(each)}" for each in comments], *table]))
     document = "\n\n".join(blocks) + "\n"
-    reason = find_refusal(document) if any(op.is_complete for op in ops) else None
-    if reason is not None:
-        raise ImportingError(reason)
+    if has_contract:
+        try:
+            ops_file.parse_toml(document)
+        except ContractError as error:
+            raise ImportingError(str(error)) from None
     return document
 
 
@@ -164,19 +171,21 @@ def _key(name: str) -> str:
 
 
 def _inline(body: Mapping[str, str]) -> str:
-    inner = ", ".join(f"{key} = {_string(value)}" for key, value in body.items())
+    inner = ", ".join([f"{key} = {_string(value)}" for key, value in body.items()])
     return f"{{ {inner} }}" if inner else "{}"
 
 
 def _string(value: str) -> str:
     # Strings of JSON in ASCII are strings of TOML, but for the one control character that JSON
     # does not escape and the surrogates, which the check of the op refuses.
-    return json.dumps(value, ensure_ascii=True).replace("\x7f", r"\u007f")
+    return _ESCAPE(value).replace("\x7f", r"\u007f")
 
 
 def one_line(value: str) -> str:
     """Return a text on one line, with escapes for what a comment of TOML cannot have."""
-    line = " ".join(value.split())
+    line = value.strip()
+    if "  " in line or not line.isprintable():
+        line = " ".join(line.split())
     if line.isprintable():
         return line
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,7 +111,7 @@ def _header(path: Path, name: str) -> list[Declared]:
             " `aclnnStatus aclnn<Name>GetWorkspaceSize(..)`"
         )
     place = Place(name, 0, is_generated=_GENERATED in text)
-    return [(each, replace(place, line=each.line)) for each in found]
+    return [(each, place._replace(line=each.line)) for each in found]
 
 
 def _declarations(

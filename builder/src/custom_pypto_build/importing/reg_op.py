@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from custom_pypto_contract import cpp_text
 
@@ -32,18 +33,16 @@ def read(source: Source) -> Iterator[Definition]:
         if begin.start() < at:
             # It stands in an argument of the one before, which is not understood.
             continue
-        place = source.place(begin.start())
-        definition = Definition(begin["name"], place, constants=source.constants)
+        definition = Definition(begin[1], source.place(begin.start()), constants=source.constants)
         named: dict[str, list[str] | None] = {}
         uses: dict[str, list[Tensor]] = {}
         at = begin.end()
-        is_ended = False
-        for call in source.calls(begin.end()):
-            at, place, macro = call.end, source.place(call.start), call.name
-            is_ended = macro.startswith("OP_END")
-            if is_ended:
+        for macro, argument, start, end in source.calls(at):
+            at = end
+            if macro.startswith("OP_END"):
                 break
-            match macro, list(cpp_text.split(call.argument)):
+            place = source.place(start)
+            match macro, _split(argument):
                 case _, [name, of] if macro in _TENSORS:
                     tensor = Tensor(name, place, _TENSORS[macro])
                     if of[:1] == '"':
@@ -61,24 +60,35 @@ def read(source: Source) -> Iterator[Definition]:
                 case _, arguments:
                     text = f".{macro}({', '.join(arguments)}): not understood"
                     definition.decide(place, Subject.KEY, text)
-        if not is_ended:
+        else:
             problem = "REG_OP has no OP_END_FACTORY_REG, or something between that is no macro"
             definition.decide(definition.place, Subject.SCHEMA, problem)
-        for name in sorted(set(uses) - set(named)):
-            problem = f'no .DATATYPE says what "{name}" is'
-            definition.decide(uses[name][0].place, Subject.DTYPE, problem)
-        for name, tensors in uses.items():
+        for name, tensors in sorted(uses.items()):
+            if name not in named:
+                problem = f'no .DATATYPE says what "{name}" is'
+                definition.decide(tensors[0].place, Subject.DTYPE, problem)
             # One name for several tensors: they have one dtype.
             for tensor in tensors:
                 tensor.dtypes, tensor.is_column = named.get(name), len(tensors) > 1
         yield definition
 
 
+@lru_cache(1024)
+def _split(arguments: str) -> list[str]:
+    # Headers repeat few texts thousands of times.
+    return list(cpp_text.split(arguments))
+
+
+@lru_cache(1024)
+def _dtypes_in(text: str) -> list[str]:
+    match = _TENSOR_TYPE.fullmatch(text)
+    return _DTYPE.findall(match["inner"]) if match is not None else []
+
+
 def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:
     """Return the dtypes of a ``TensorType``; None if it is any, or not understood."""
-    match = _TENSOR_TYPE.fullmatch(text.strip())
-    found = _DTYPE.findall(match["inner"]) if match is not None else []
-    if not found and text.strip() != _ANY:
+    found = _dtypes_in(text)
+    if not found and text != _ANY:
         problem = f"{text}: not understood; list the dtypes"
         definition.decide(place, Subject.DTYPE, problem)
     return found or None

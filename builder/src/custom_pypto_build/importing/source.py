@@ -36,24 +36,19 @@ class Source:
         self.text = cpp_text.blank_comments(text)
         self._name = name
         self._lines = cpp_text.Lines(self.text)
-        self._brackets = cpp_text.Brackets(self.text)
+        self.ends = cpp_text.bracket_ends(self.text)
 
     def place(self, offset: int) -> Place:
         """Return the line of the character at `offset`."""
         return Place(self._name, self._lines.number_at(offset))
 
-    def end_of(self, start: int) -> int | None:
-        """Return the offset behind the bracket that closes that at `start`; None if none does."""
-        return self._brackets.end_of(start)
-
     def calls(self, at: int) -> Iterator[Call]:
         """Yield the calls of the chain at the offset `at`, up to one that is not closed."""
         while (match := _CALL.match(self.text, at)) is not None:
-            end = self.end_of(match.end())
-            if end is None:
+            begin = match.end()
+            if not (end := self.ends[begin]):
                 return
-            argument = self.text[match.end() + 1 : end - 1].strip()
-            yield Call(match["name"], argument, match.start("name"), end)
+            yield Call(match["name"], self.text[begin + 1 : end - 1].strip(), match.start(1), end)
             at = end
 
     @cached_property

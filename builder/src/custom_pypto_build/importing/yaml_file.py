@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .model import ImportingError, Place
 
 _MOST_LEVELS = 30
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """A value of a YAML file. Texts are as written: ``all_version``, ``1e-5``."""
 
     node: Any
@@ -40,8 +38,8 @@ class Value:
         """The values of a mapping by key; None for anything else, and where two keys are equal."""
         if self.node.id != "mapping":
             return None
-        pairs = [(Value(key, self.file), Value(each, self.file)) for key, each in self.node.value]
-        found = {one_line(key): each for key, each in pairs}
+        pairs, file = self.node.value, self.file
+        found = {one_line(Value(key, file)): Value(each, file) for key, each in pairs}
         return found if len(found) == len(pairs) else None
 
 
@@ -57,7 +55,7 @@ def read(text: str, file: str) -> Value | None:
         raise ImportingError(
             f"{file} is YAML, and reading it needs PyYAML: pip install pyyaml"
         ) from None
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         # Composing recurses, in C without a limit; reading events does not.
         levels = 0

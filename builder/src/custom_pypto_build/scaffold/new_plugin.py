@@ -148,7 +148,7 @@ def check_name(name: str) -> None:
     if keyword.iskeyword(name):
         raise ScaffoldError(
             f"NAME: {name!r} is a keyword of Python, and no package has such a name; put your own"
-            f" name before it: acme-{name}"
+            f" name before it, such as acme-{name}"
         )
 
 
