@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from programs import run_python
 from script import Run
 
 
@@ -23,7 +21,7 @@ def test_activation_after_torch_npu_is_refused(run: Run) -> None:
 
 def test_the_simulator_imports_neither_torch_nor_torch_npu() -> None:
     code = "import sys, custom_pypto_simulator; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python("-c", code)
 
 
 def test_memory_runs_out_at_the_limit(run: Run) -> None:

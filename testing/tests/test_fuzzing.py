@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from functools import cache
@@ -25,6 +23,7 @@ from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
 from custom_pypto_testing.ops_under_test import Op
 from faulty_ops import registered
 from manifests import contract_of
+from programs import run_python
 from torch import Tensor
 
 PLUS = """
@@ -142,10 +141,7 @@ ERRORS = [
 ]
 SAYS, ACCEPTS = "says \"plus: argument 'y' must ", "the kernel accepts it: ["
 FAULTS: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "kernel that checks nothing": (
-        SAYS,
-        (lambda x, y, k=1: torch.zeros(x.shape, dtype=x.dtype),),
-    ),
+    "kernel that checks nothing": (SAYS, (lambda x, y, k=1: torch.zeros(x.shape, dtype=x.dtype),)),
     "fake that checks nothing": (
         f"the kernel {SAYS}",
         (plus, lambda x, y, k=1: torch.empty_like(x)),
@@ -399,17 +395,10 @@ class TestPlus(custom_pypto_testing.Conformance):
 
 def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
     (tmp_path / "test_plus.py").write_text(SUITE, encoding="utf-8")
-    here = Path(__file__).parent
-    path = os.pathsep.join(map(str, (here, here.parents[1] / "core" / "tests")))
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-k", "fuzzed", "--custom-pypto-fuzz=30,5"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    here, root = Path(__file__).parent, Path(__file__).parents[2]
+    path = os.pathsep.join(map(str, (here, root / "core" / "tests", root / "tests")))
+    command = ("-m", "pytest", "-q", "-k", "fuzzed", "--custom-pypto-fuzz=30,5")
+    done = run_python(*command, cwd=tmp_path, env={"PYTHONPATH": path})
     names, numbers = done.stdout.partition("fuzzed calls")[2].splitlines()[1:3]
     assert names.split()[:4] == ["op", "calls", "accepted", "refused"]
     assert numbers.split()[:2] == ["plus", "30"]

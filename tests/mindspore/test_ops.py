@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pydoc
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +16,7 @@ import torch
 from custom_pypto_mindspore.memory import DTYPES, dtype_name, to_mindspore, to_torch
 from custom_pypto_mindspore.op import leaves, map_leaves
 from custom_pypto_testing.drawn_samples import drawn_samples
+from programs import run_python
 from repository import ROOT
 
 OPS = [record.name for record in custom_pypto.core.ops()]
@@ -175,4 +174,4 @@ def test_a_copy_of_a_cell_has_the_same_op() -> None:
 def test_the_python_of_a_page_runs(page: str) -> None:
     # In a process that has done nothing else, as a user runs it.
     code = f"import readme, pathlib; readme.run_page(pathlib.Path({str(ROOT / page)!r}))['cp']"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tests", check=True)
+    run_python("-c", code, cwd=ROOT / "tests")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from custom_pypto_mindspore import requirements
+from programs import run_python
 
 
 @pytest.mark.parametrize(
@@ -44,8 +43,7 @@ def test_a_missing_or_old_mindspore(
 def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     code = "import mindspore.graph.api as api; del api._pynative_executor"
     code += "\nimport custom_pypto_mindspore"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
+    last = run_python("-c", code, status=1).stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: custom_pypto_mindspore: mindspore ")
     assert "has no attribute '_pynative_executor'" in last
     assert last.endswith("pip install 'mindspore==2.10.0'")

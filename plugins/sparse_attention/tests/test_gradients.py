@@ -15,8 +15,8 @@ import pytest
 import torch
 from cpp_constant import cpp_constant
 from custom_pypto_sparse_attention import reference, samples
+from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
 from refusals import assert_refused
-from threads import use_threads
 from torch import Tensor
 
 CSRC = Path(__file__).parents[1] / "csrc"
