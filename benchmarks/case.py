@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from custom_pypto import core
-from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from custom_pypto.core.contracts import bind_arguments, evaluate_cost
 from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -57,7 +57,9 @@ def work(op: str, *args: Any, **kwargs: Any) -> Work:
     """Return what the contract of an op says that a call costs; it may have tensors on meta."""
     contract = core.contract(op)
     given = bind_arguments(contract, args, kwargs)
-    return Work(count_flops(contract, given) or 0, count_bytes(contract, given) or 0)
+    return Work(
+        *(evaluate_cost(contract, cost, given) or 0 for cost in (contract.flops, contract.bytes))
+    )
 
 
 def flops(op: str, *args: Any, **kwargs: Any) -> Work:

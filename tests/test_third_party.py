@@ -19,12 +19,15 @@ from repository import ROOT, copy_sources, write_project
 from scratch import Scratch
 
 PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*(ROOT / "docs").glob("*.md"), ROOT / "README.md", ROOT / "blocks" / "README.md"]
 
 # The names of custom_pypto that a file of the plugin uses, by its suffix.
 USES = {
     ".py": (r"^from custom_pypto\S* import (.*)$", r"^def (custom_pypto_\w+)"),
-    ".cpp": (r"#include <(custom_pypto/.*)>", r"custom_pypto::(\w+)", r"(CUSTOM_PYPTO_\w+)"),
+    ".cpp": (
+        *(r"#include <(custom_pypto/.*)>", r"#include <custom_pypto_blocks/(.*)>"),
+        *(r"custom_pypto::(\w+)", r"(CUSTOM_PYPTO_\w+)"),
+    ),
 }
 
 
@@ -267,7 +270,7 @@ def test_it_uses_documented_names_only():
     assert {
         "hookimpl",
         "custom_pypto_autograd",
-        "custom_pypto/elementwise.h",
+        "elementwise.h",
         "visit_dtype",
     } <= used
     assert [name for name in sorted(used) if name not in documented] == []

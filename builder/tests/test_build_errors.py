@@ -130,6 +130,14 @@ ERRORS: dict[str, tuple[Change, list[str]]] = {
         file("csrc/wrong.cpp", "int f() { return missing; }\n"),
         [r"csrc/wrong\.cpp:1:\d+: error: .*missing", f"{FAILED}; the compiler's output is above"],
     ),
+    "header of a package that pyproject.toml does not name": (
+        file("csrc/wrong.cpp", "#include <custom_pypto_blocks/elementwise.h>\n"),
+        [
+            f"{FAILED}; .* FAILED. custom_pypto_blocks/elementwise.h was not found: in pyproject.t",
+            r'write include-packages = \["custom_pypto_blocks"\] in \[tool.custom-pypto\], and',
+            r"name custom-pypto-blocks in requires of \[build-system\]",
+        ],
+    ),
     "undefined symbol": (
         file("csrc/wrong.cpp", "int missing();\nint f() { return missing(); }\n"),
         [r"undefined reference to `missing\(\)'", FAILED],

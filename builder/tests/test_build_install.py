@@ -102,7 +102,7 @@ def test_a_clone_installs_without_index_and_isolation(scratch, pip, sources, plu
     without = ("install", "--no-index", "--no-deps", "--no-build-isolation")
     pip(*without, sources / "contract", sources / "builder", sources / "core")
     headers = scratch.site_packages / "custom_pypto/core/include/custom_pypto"
-    for file in ("plugin.h", "cpu/isa.toml", "cpu/avx2.h"):
+    for file in ("plugin.h", "cpu/isa.toml", "npu/launch.h"):
         assert (headers / file).is_file()
     pip(*without, plugin.root)
     assert the_plugin(scratch).name == "tiny"
@@ -121,10 +121,28 @@ def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
     assert the_plugin(scratch).name == "tiny"
 
 
-def test_where_core_is_not_installed_the_error_says_what_to_do(pip, wheels, plugin):
-    pip(*INTO, *wheels.iterdir())
+@pytest.mark.parametrize(
+    ("installed", "what", "remedy"),
+    [
+        (
+            [],
+            "core's C++ headers were not found; looked for the package custom_pypto of",
+            "Install custom-pypto-core in the environment that the plugin is built for.",
+        ),
+        (
+            ["core"],
+            "the C++ headers of the package custom_pypto_blocks were not found; looked for",
+            "install it (in a clone of the project, `pip install --no-build-isolation ./blocks`)",
+        ),
+    ],
+)
+def test_where_headers_are_not_installed_the_error_says_what_to_do(
+    pip, wheels, plugin, request, installed, what, remedy
+):
+    pip(*INTO, *wheels.iterdir(), *map(request.getfixturevalue, installed))
+    plugin.configure(SOURCES + 'include-packages = ["custom_pypto_blocks"]\n')
     with pytest.raises(PipFailedError) as caught:
         pip(*INTO, plugin.root)
     error = " ".join(str(caught.value).split())
-    assert "error: core's C++ headers were not found; looked for the package custom_pypto" in error
-    assert "Install custom-pypto-core in the environment that the plugin is built for." in error
+    assert f"error: {what}" in error
+    assert remedy in error

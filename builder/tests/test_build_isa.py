@@ -21,7 +21,7 @@ TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
 HEADER = """
 #include <custom_pypto/cpu/kernel_table.h>
 namespace tiny {
-struct Kernels { const char* (*name)(); int (*lanes)(); };
+struct Kernels { const char* (*name)(); };
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 }
 """
@@ -32,11 +32,10 @@ KERNELS = """
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 const char* name() { return QUOTE(CUSTOM_PYPTO_CPU_ISA); }
-int lanes() { return kLanes; }
 }
 }
 namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
-constexpr tiny::Kernels tiny::CUSTOM_PYPTO_OF_ISA(kernels) = {&isa::name, &isa::lanes};
+constexpr tiny::Kernels tiny::CUSTOM_PYPTO_OF_ISA(kernels) = {&isa::name};
 """
 CALLER = """
 #include <custom_pypto/current_isa.h>
@@ -168,7 +167,7 @@ def test_a_word_that_is_none_is_refused(project):
 
 
 def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path):
-    project = tiny_project(tmp_path)
-    project.write("csrc/kernels.cpp", "#include <custom_pypto/cpu/vectors.h>\n")
+    project = tiny_project(tmp_path, SOURCES + 'include-packages = ["custom_pypto_blocks"]\n')
+    project.write("csrc/kernels.cpp", "#include <custom_pypto_blocks/cpu/vectors.h>\n")
     with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):
         project.wheel()

@@ -6,12 +6,15 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_contract.errors import how_to_install
 
 COMMANDS = [*commands.find()]
+SCRIPT = Path(sysconfig.get_path("scripts"), "custom-pypto")
 
 
 def help_text(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -34,7 +37,7 @@ def test_each_commands_help_says_what_its_exit_status_means(command, capsys):
 
 def test_no_module_of_the_current_folder_is_run(tmp_path):
     (tmp_path / "argparse.py").write_text("raise RuntimeError('not this one')\n")
-    command = [sys.executable, "-m", "custom_pypto_cli", "--version"]
+    command = [SCRIPT, "--version"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert done.stdout.startswith("custom-pypto-core ")
@@ -133,7 +136,7 @@ def test_a_reader_that_goes_away_is_no_error(monkeypatch, tmp_path):
     core.write_text("def plugins(): return ()\n")
     (core.parent / "__init__.py").write_text("")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    command = [sys.executable, "-m", "custom_pypto_cli", "list"]
+    command = [SCRIPT, "list"]
     read_end, write_end = os.pipe()
     os.close(read_end)
     with os.fdopen(write_end, "wb") as closed:

@@ -90,7 +90,7 @@ def test_json_has_the_summary_and_what_would_run_on_an_npu(cli: CommandLine) -> 
     cli.use(ADD, npu_kernels=lambda plugin: (ADD_KERNEL,))
     [plugin] = json.loads(cli.run("info", "--json", "add_custom"))["plugins"]
     assert plugin["summary"] == "Adds."
-    empty = {"searched": [], "fault": "", "mismatch": "", "unchecked": "", "shadowed": []}
+    empty = {"searched": [], "fault": "", "mismatch": "", "unchecked": ""}
     found = {"symbol": "aclnnAdd", "library": "/cann/lib64/libopapi.so", "origin": "CANN"}
     symbols = ["aclnnAddCustom", "aclnnAdd"]
     assert plugin["npu_kernels"] == [{"op": "add_custom", "symbols": symbols, **found, **empty}]

@@ -133,9 +133,7 @@ def test_variables_that_are_no_problem(site: Path, monkeypatch: pytest.MonkeyPat
     ]
 
 
-OTHER = Path("/other/op_api/lib/libcust_opapi.so")
 UNFIT = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3510"
-SHADOWED = f"aclnnAdd is also in {OTHER}; /cann/lib64/libopapi.so is found first and wins"
 # The record of a kernel; level, and parts of value, remark and advice.
 KERNELS = {
     "found": (ADD_KERNEL, "ok", "aclnnAdd of CANN (/cann/lib64/libopapi.so)", "", ""),
@@ -154,17 +152,9 @@ KERNELS = {
         MISSING_KERNEL,
         *("note", "none on this machine", "CANN: libopapi.so: not there", "install a custom opp"),
     ),
-    "shadowed": (
-        replace(ADD_KERNEL, shadowed=(OTHER,)),
-        *("note", "aclnnAdd of CANN", SHADOWED, "uninstall the package that you do not want"),
-    ),
     "other arguments": (
         replace(ADD_KERNEL, mismatch="other arguments"),
         *("problem", "", "other arguments", "the opp package that the plugin was written for"),
-    ),
-    "other arguments, shadowed": (
-        replace(ADD_KERNEL, mismatch="other arguments", shadowed=(OTHER,)),
-        *("problem", "", f"other arguments\n{SHADOWED}", "or change the order"),
     ),
     "in two libraries": (
         replace(MISSING_KERNEL, fault="two libraries"),

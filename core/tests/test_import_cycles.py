@@ -1,8 +1,12 @@
-"""No file imports itself through others: not in a function, nor, except in testing, for types."""
+"""No file imports itself through others: not in a function, nor, except in testing, for types.
+
+What a process that a file starts imports counts as well: of distributions, none may need itself.
+"""
 
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -14,7 +18,16 @@ FILES = {
 }
 
 
-def imports_of(module: str) -> set[str]:
+CODE = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
+
+
+def names_in(text: str) -> set[str]:
+    """Return the modules that a string imports if it is code, and what it names, as for ``-m``."""
+    named = {text} if "." in text and text in FILES else set()
+    return named | {f"{name}.{part}" for name, part in CODE.findall(text)}
+
+
+def imports_of(module: str, *, with_processes: bool = False) -> set[str]:
     """Return the modules of FILES that a module imports, and the packages around those."""
     path = FILES[module]
     # The number of names to drop for the package that a relative import begins at.
@@ -34,6 +47,8 @@ def imports_of(module: str) -> set[str]:
             start = own[: -node.level] if node.level else []
             base = ".".join([*start, *filter(None, [node.module])])
             names |= {f"{base}.{each.name}" for each in node.names}
+        elif with_processes and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names |= names_in(node.value)
     parts = (name.split(".") for name in names)
     loaded = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
     # A package around a module is imported before it.
@@ -56,3 +71,18 @@ def test_imports_go_one_way() -> None:
         TopologicalSorter(others).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_no_distribution_needs_itself() -> None:
+    owner = {module: path.relative_to(ROOT).parts[0] for module, path in FILES.items()}
+    needs: dict[str, set[str]] = {}
+    for module in FILES:
+        found = imports_of(module, with_processes=True)
+        needs.setdefault(owner[module], set()).update(owner[each] for each in found)
+    assert {name: sorted(found - {name}) for name, found in needs.items()} == {
+        "contract": [],
+        "core": ["contract"],
+        # `new` writes a test that imports testing.
+        "builder": ["contract", "core", "testing"],
+        "testing": ["contract", "core"],
+    }

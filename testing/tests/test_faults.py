@@ -94,10 +94,6 @@ def pair_of_one(x: Tensor) -> tuple[Tensor, Tensor]:
     return result, result.view(-1)
 
 
-def ignore_strides(x: Tensor) -> Tensor:
-    return x.as_strided(x.shape, torch.empty(x.shape).stride(), 0) * 2
-
-
 def fail_on_strides(x: Tensor) -> Tensor:
     if not x.is_contiguous():
         raise RuntimeError("invalid memory access")
@@ -116,15 +112,6 @@ def ignore_stride_of_batches(x: Tensor) -> Tensor:
     return x.as_strided(x.shape, (x.shape[1] * x.shape[2], x.shape[2], 1)) * 2
 
 
-def expect_the_order_of_dims(x: Tensor) -> Tensor:
-    strides = sorted(x.stride(), reverse=True)
-    return x.as_strided(x.shape, strides) * 2
-
-
-def ignore_offset(x: Tensor) -> Tensor:
-    return x.as_strided(x.shape, x.stride(), 0) * 2
-
-
 def refuse_gaps(x: Tensor) -> Tensor:
     if not x.is_contiguous():
         raise RuntimeError("twice: argument 'x' must be contiguous")
@@ -135,26 +122,6 @@ def fake_with_devices_outside_fake_mode(x: Tensor, y: Tensor) -> Tensor:
     if not isinstance(x, FakeTensor):
         expect_one_device(x, y)
     return like(x)
-
-
-def backward_by_numpy(ctx: Any, grad: Tensor) -> Tensor:
-    return torch.from_numpy(grad.numpy() * 2)
-
-
-def argsort(x: Tensor) -> tuple[Tensor, Tensor]:
-    return x.argsort(), x * 2
-
-
-def fake_of_argsort(x: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)
-
-
-def context_of_argsort(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.mark_non_differentiable(output[0])
-
-
-def backward_of_square_once(ctx: Any, grad: Tensor) -> Tensor:
-    return grad * 2 * ctx.saved_tensors[0].detach()
 
 
 def give_other_results_each_time() -> Callable[[Tensor], Tensor]:
@@ -181,12 +148,16 @@ COMPILED = partial(Fault, partial(checks.check_compiled, backend="aot_eager"))
 SQUARE = partial(
     Fault,
     kernel=lambda x: x.contiguous() ** 2,
-    backward=backward_of_square_once,
+    backward=lambda ctx, grad: grad * 2 * ctx.saved_tensors[0].detach(),
     setup_context=setup_context,
 )
 WRITING = partial(Fault, schema=ACCUMULATE, args=(X, Y))
 ARGSORT = partial(
-    OPERATOR, kernel=argsort, fake=fake_of_argsort, schema=PAIR, setup_context=context_of_argsort
+    OPERATOR,
+    kernel=lambda x: (x.argsort(), x * 2),
+    fake=lambda x: (torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)),
+    schema=PAIR,
+    setup_context=lambda ctx, inputs, output: ctx.mark_non_differentiable(output[0]),
 )
 
 
@@ -211,10 +182,6 @@ def leave_out_the_row_behind_the_grain(x: Tensor) -> Tensor:
     y = on_this_thread(x)
     y[GRAIN : GRAIN + 1] = 0
     return y
-
-
-def use_threads_for_much(x: Tensor) -> Tensor:
-    return x * 2 if x.numel() > 2**20 else on_this_thread(x)
 
 
 def check_large_calls(case: Case) -> None:
@@ -302,7 +269,8 @@ FAULTS = {
         r"(?s)torch.library.opcheck fails.*test_faketensor: ", fake=None
     ),
     "opcheck with gradients": OPERATOR(
-        "opcheck fails with arguments that require grad", backward=backward_by_numpy
+        "opcheck fails with arguments that require grad",
+        backward=lambda ctx, grad: torch.from_numpy(grad.numpy() * 2),
     ),
     "opcheck with torch's own warning of the op": OPERATOR(
         "not a leaf Tensor is being accessed", fake=warning_fake(touching("acme_op"))
@@ -323,7 +291,7 @@ FAULTS = {
     ),
     "ignored strides of a matrix": STRIDES(
         "argument 'x' that has a gap behind dim 1 and gaps .* and an offset of 1: output",
-        ignore_strides,
+        lambda x: x.as_strided(x.shape, torch.empty(x.shape).stride(), 0) * 2,
         args=(X.view(2, 3),),
     ),
     "write into gaps": WRITING(
@@ -344,11 +312,12 @@ FAULTS = {
         "a gap behind dim 1: output", ignore_stride_of_batches
     ),
     "order of dims that the contract allows": HEADS(
-        r"dims in the order \[1, 0, 2\]: output", expect_the_order_of_dims
+        r"dims in the order \[1, 0, 2\]: output",
+        lambda x: x.as_strided(x.shape, sorted(x.stride(), reverse=True)) * 2,
     ),
     "offset that every contract allows": HEADS(
         "'x' that has an offset of 1: output",
-        ignore_offset,
+        lambda x: x.as_strided(x.shape, x.stride(), 0) * 2,
         contract=ROWS.replace("last_dim_contiguous", "contiguous"),
     ),
     "refusal of strides that the contract allows": HEADS(
@@ -452,7 +421,9 @@ FAULTS = {
     "result on meta": DEVICES("", torch.add, lambda x, y: like(x).to("meta"), PLUS),
     "right results of several threads": LARGE("", lambda x: x * 2),
     "right results of several threads for a sample": LARGE(
-        "", use_threads_for_much, args=(torch.ones(2, 2**20),)
+        "",
+        lambda x: x * 2 if x.numel() > 2**20 else on_this_thread(x),
+        args=(torch.ones(2, 2**20),),
     ),
     "no call that is split among threads": LARGE(
         "threads: no call was split among threads, neither a sample nor one of 2", on_this_thread

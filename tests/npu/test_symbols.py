@@ -79,7 +79,7 @@ ANSWERS = {
 def test_torchair_s_own_core_answers_as_converters_read_it(tmp_path: Path, flag: str) -> None:
     core = package("torch_npu") / "dynamo" / "torchair" / "core" / "_torchair.so"
     libraries = {"LD_LIBRARY_PATH": str(package("torch") / "lib")}
-    listed = run_program("ldd", "-r", core, env=libraries, status=1).stdout
+    listed = run_program("ldd", "-r", core, env=libraries).stdout
     # One library for all of CANN. Its other functions return 0.
     of_strings = "_ZNK?2ge12AscendString(?:C1|9Get)"
     missing = {*re.findall(rf"undefined symbol: (?!_?Py|{of_strings})(\w+)", listed)}

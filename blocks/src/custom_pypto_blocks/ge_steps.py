@@ -6,12 +6,13 @@ that takes all steps at once. Sizes other than the number of tokens become const
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
+from custom_pypto.core.ge_operators import definition_of
 from torchair import ge
 from torchair.ge import attr
 
@@ -33,6 +34,32 @@ def converter_of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callab
         return call
 
     return make
+
+
+def is_registered_with(
+    op_type: str, *, inputs: Iterable[str], attributes: Iterable[str], outputs: Iterable[str]
+) -> bool:
+    """Whether `op_type` is registered and a node can have these inputs, attributes and outputs.
+
+    Versions of CANN register one type differently. The inputs must be the first registered inputs,
+    in their order; the outputs must be all registered outputs. Further attributes, and further
+    optional inputs, may be registered.
+
+    Raises:
+        RuntimeError: the graph engine's operators cannot be looked up.
+    """
+    definition = definition_of(op_type)
+    if definition is None:
+        return False
+    registered, registered_outputs, registered_attributes = definition
+    given = list(inputs)
+    further = registered[len(given) :]
+    return (
+        [name for name, _ in registered[: len(given)]] == given
+        and all(kind == "optional" for _, kind in further)
+        and {name for name, _ in registered_outputs} == set(outputs)
+        and {name for name, _ in registered_attributes} >= set(attributes)
+    )
 
 
 def size(tensor: Tensor, dim: int) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from custom_pypto_contract import abi, guarded
+from custom_pypto_contract.errors import FOLDERS, how_to_install
 
 from . import installed
 from .errors import BuildError
@@ -146,6 +147,8 @@ def package_include(package: str) -> Path:
         BuildError: they are not there.
     """
     remedy = "Name the wheel that has it in requires of [build-system], and install it"
+    if (wheel := package.replace("_", "-")) in FOLDERS:
+        remedy += f" ({how_to_install(wheel)})"
     return _include(package, "include", f"the C++ headers of the package {package}", remedy)
 
 

@@ -24,6 +24,11 @@ from .ops_header.cpp_names import struct_name
 from .settings import Settings
 
 _NPU_KEY = "PrivateUse1"
+# As a script, it would put the folder of this package on sys.path.
+_RUN_CHECK = f"""
+import runpy
+runpy.run_path({str(Path(__file__).with_name("check_built.py"))!r}, run_name="__main__")
+"""
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def _install(
 
 
 def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]:
-    """Run ``custom_pypto_cli.check_built`` on the plugin in `site`, and return its report."""
+    """Run check_built.py on the plugin in `site`, and return its report."""
     environment = installed.environment()
     opp = "" if plugin.opp is None else str(plugin.root / plugin.opp)
     path = [str(site), environment.get("PYTHONPATH", "")]
@@ -127,7 +132,7 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
         path.append(str(Path(os.environ[variables.TORCH_DIR]).parent))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
     status, output, errors = guarded.run(
-        [sys.executable, "-m", "custom_pypto_cli.check_built", plugin.name, distribution, opp],
+        [sys.executable, "-c", _RUN_CHECK, plugin.name, distribution, opp],
         cwd=site,
         env=environment,
     )

@@ -11,6 +11,7 @@ from .fork_locks import FIRST_USE
 FOLDERS = {
     "custom-pypto-core": "./core",
     "custom-pypto-build": "./builder",
+    "custom-pypto-blocks": "./blocks",
     "custom-pypto-testing": "./testing",
 }
 

@@ -1,7 +1,7 @@
 """The ``custom-pypto`` command line.
 
 Importing this package needs the standard library only, so that ``custom-pypto doctor`` works where
-torch does not. This file imports nothing, not even that: ``__main__.py`` says why.
+torch does not.
 """
 
 

@@ -92,7 +92,7 @@ def find(name: str, plugins: Sequence[PluginRecord]) -> list[PluginRecord]:
 def find_ops(
     name: str, plugins: Sequence[PluginRecord]
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """Return what a name means, for `commands.expect_loaded`, and its loaded ops with plugins."""
+    """Return what a name means, and its loaded ops with their plugins."""
     found = find(name, plugins)
     loaded = [plugin for plugin in found if plugin.status == "loaded"]
     meant = {
@@ -190,12 +190,6 @@ def describe_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
         value = f"none on this machine: {' or '.join(kernel['symbols'])} would do"
         texts += [f"searched {place}" for place in places]
         advice.append(_HOW_TO_GET_KERNELS)
-    if kernel["shadowed"]:
-        # The package that is shadowed may be the right one.
-        others = ", ".join(kernel["shadowed"])
-        wins = f"{kernel['library']} is found first and wins"
-        texts.append(f"{symbol} is also in {others}; {wins}")
-        advice.append(_HOW_TO_ORDER_PACKAGES)
     if symbol and places:
         texts += places
         advice.append(f"until then the op launches {symbol}")
@@ -208,10 +202,6 @@ def describe_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
 _HOW_TO_GET_KERNELS = (
     "install a custom opp package or a CANN that has it, and `source` its environment; without it"
     " the op fails on an NPU, or is put together from other kernels where it can be"
-)
-_HOW_TO_ORDER_PACKAGES = (
-    "uninstall the package that you do not want, or change the order: ASCEND_CUSTOM_OPP_PATH, then"
-    " load_priority of ASCEND_OPP_PATH/vendors/config.ini"
 )
 
 

@@ -1,5 +1,5 @@
 // The kernels of add_custom and its backward, and their registration.
-#include <custom_pypto/elementwise.h>
+#include <custom_pypto_blocks/elementwise.h>
 #include <torch/csrc/stable/ops.h>
 
 #include "cpu/kernels.h"

@@ -21,7 +21,7 @@ _SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
 _ENOUGH = 1027
 """From this size on, two threads share a dim at a grain of 1024."""
 _ENOUGH_ELEMENTS = 2**16
-"""From here on, two threads share the elements at the grain of custom_pypto/elementwise.h."""
+"""From here on, two threads share the elements at the grain of elementwise.h of blocks."""
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
 _CANDIDATES = 12

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from custom_pypto import core
 from custom_pypto.core import contract
-from custom_pypto.core.call_record import FORMAT, decode
+from custom_pypto.core.call_record import FORMAT, is_drawn
 from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
@@ -77,3 +77,42 @@ def _replay(line: str, folder: Path, found: dict[str, Any]) -> None:
         if case.op.reference is not None:
             found["has_reference"] = True
             compare_with_reference(case, first)
+
+
+def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.Generator) -> Any:
+    """Return the argument of a call that core kept as `value`, on the CPU.
+
+    Values that were not kept are random by `generator`, those of integers 0.
+    """
+    if isinstance(value, list):
+        return [decode(each, tensors, generator) for each in value]
+    if not isinstance(value, dict):
+        return value
+    [(kind, given)] = value.items()
+    if kind == "dtype":
+        return getattr(torch, given)
+    if kind == "device":
+        return torch.device(given)
+    dtype, shape = getattr(torch, given["dtype"]), given["shape"]
+    if tensors is not None:
+        values = tensors[given["saved"]]
+    elif "integers" in given:
+        values = torch.tensor(given["integers"], dtype=dtype, device="cpu").reshape(shape)
+    elif is_drawn(dtype):
+        values = torch.randn(shape, generator=generator, device="cpu").to(dtype)
+    else:
+        values = torch.zeros(shape, dtype=dtype, device="cpu")
+    return _with_strides(values, given["strides"])
+
+
+def _with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
+    """Return a tensor with these values and strides; contiguous if elements overlapped."""
+    # Of a dimension that expand() made, one element is in memory.
+    dims = zip(values.shape, strides, strict=True)
+    shape = [min(size, 1) if stride == 0 else size for size, stride in dims]
+    made = torch.empty_strided(shape, strides, dtype=values.dtype, device="cpu")
+    try:
+        made.copy_(values[tuple(map(slice, shape))])
+    except RuntimeError:
+        return values.contiguous()
+    return made.expand(values.shape)

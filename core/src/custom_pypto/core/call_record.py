@@ -122,32 +122,6 @@ def copy_values(tensor: torch.Tensor) -> torch.Tensor:
     return plain.clone(memory_format=torch.contiguous_format)
 
 
-def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.Generator) -> Any:
-    """Return the argument that `encode` made `value` of, on the CPU.
-
-    Values that were not kept are random by `generator`, those of integers 0.
-    """
-    if isinstance(value, list):
-        return [decode(each, tensors, generator) for each in value]
-    if not isinstance(value, dict):
-        return value
-    [(kind, given)] = value.items()
-    if kind == "dtype":
-        return getattr(torch, given)
-    if kind == "device":
-        return torch.device(given)
-    dtype, shape = getattr(torch, given["dtype"]), given["shape"]
-    if tensors is not None:
-        values = tensors[given["saved"]]
-    elif "integers" in given:
-        values = torch.tensor(given["integers"], dtype=dtype, device="cpu").reshape(shape)
-    elif _is_drawn(dtype):
-        values = torch.randn(shape, generator=generator, device="cpu").to(dtype)
-    else:
-        values = torch.zeros(shape, dtype=dtype, device="cpu")
-    return _with_strides(values, given["strides"])
-
-
 def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> dict[str, Any]:
     if type(tensor) not in PLAIN_TENSORS or tensor.is_meta:
         raise NotRecordableError("a tensor without values of its own")
@@ -164,23 +138,11 @@ def _encode_tensor(tensor: torch.Tensor, tensors: list[torch.Tensor] | None) -> 
     if tensors is not None:
         encoded["saved"] = len(tensors)
         tensors.append(tensor.detach())
-    elif not _is_drawn(tensor.dtype) and tensor.numel() <= MOST_INTEGERS:
+    elif not is_drawn(tensor.dtype) and tensor.numel() <= MOST_INTEGERS:
         encoded["integers"] = tensor.detach().flatten().tolist()
     return encoded
 
 
-def _is_drawn(dtype: torch.dtype) -> bool:
+def is_drawn(dtype: torch.dtype) -> bool:
+    """Return whether the values of a tensor may be random when a call is made again."""
     return dtype.is_floating_point or dtype.is_complex
-
-
-def _with_strides(values: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """Return a tensor with these values and strides; contiguous if elements overlapped."""
-    # Of a dimension that expand() made, one element is in memory.
-    dims = zip(values.shape, strides, strict=True)
-    shape = [min(size, 1) if stride == 0 else size for size, stride in dims]
-    made = torch.empty_strided(shape, strides, dtype=values.dtype, device="cpu")
-    try:
-        made.copy_(values[tuple(map(slice, shape))])
-    except RuntimeError:
-        return values.contiguous()
-    return made.expand(values.shape)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from custom_pypto_contract.abi import TORCH_NPU
 from custom_pypto_discovery import distributions
 
@@ -17,39 +15,13 @@ def is_registered(op_type: str) -> bool:
     Raises:
         RuntimeError: the graph engine's operators cannot be looked up.
     """
-    return _definition(op_type) is not None
-
-
-def is_registered_with(
-    op_type: str, *, inputs: Iterable[str], attributes: Iterable[str], outputs: Iterable[str]
-) -> bool:
-    """Whether `op_type` is registered and a node can have these inputs, attributes and outputs.
-
-    Versions of CANN register one type differently. The inputs must be the first registered inputs,
-    in their order; the outputs must be all registered outputs. Further attributes, and further
-    optional inputs, may be registered.
-
-    Raises:
-        RuntimeError: the graph engine's operators cannot be looked up.
-    """
-    definition = _definition(op_type)
-    if definition is None:
-        return False
-    registered, registered_outputs, registered_attributes = definition
-    given = list(inputs)
-    further = registered[len(given) :]
-    return (
-        [name for name, _ in registered[: len(given)]] == given
-        and all(kind == "optional" for _, kind in further)
-        and {name for name, _ in registered_outputs} == set(outputs)
-        and {name for name, _ in registered_attributes} >= set(attributes)
-    )
+    return definition_of(op_type) is not None
 
 
 _Named = list[tuple[str, str]]
 
 
-def _definition(op_type: str) -> tuple[_Named, _Named, _Named] | None:
+def definition_of(op_type: str) -> tuple[_Named, _Named, _Named] | None:
     """Inputs, outputs and attributes with the kind of each; None for a type not registered."""
     # No public function of torchair looks one up without making a node.
     try:

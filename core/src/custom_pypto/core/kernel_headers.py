@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from custom_pypto_contract import abi, aclnn_header, elf, small_file
+from custom_pypto_contract import abi, aclnn_header, small_file
 from custom_pypto_contract.aclnn_launch import Launch, find_differences, make_launch, plain
-from custom_pypto_contract.elf import ElfError
 from custom_pypto_discovery import ownership
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.printable import escape_lines
@@ -94,9 +93,9 @@ def find_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     Raises:
         PluginError: the library cannot report them.
     """
-    launches, packages = query_npu_launches(library)
+    launches, _ = query_npu_launches(library)
     found = kernel_queries.query_npu_kernels(library)
-    return tuple(_compared(record, launches, packages, library) for record in found)
+    return tuple(_compared(record, launches, library) for record in found)
 
 
 def query_npu_launches(library: Path) -> tuple[list[Launch], list[Path]]:
@@ -120,10 +119,8 @@ def query_npu_launches(library: Path) -> tuple[list[Launch], list[Path]]:
     return [make_launch(**each) for each in launches], packages
 
 
-def _compared(
-    record: NpuKernelRecord, launches: list[Launch], packages: list[Path], plugin: Path
-) -> NpuKernelRecord:
-    """Add to a record what the header of its kernel says, and which libraries it shadows."""
+def _compared(record: NpuKernelRecord, launches: list[Launch], plugin: Path) -> NpuKernelRecord:
+    """Add to a record what the header of its kernel says."""
     if record.library is None or not record.symbol.startswith("aclnn"):
         return record
     own = (each for each in launches if each.symbol == record.symbol)
@@ -136,24 +133,4 @@ def _compared(
         record,
         mismatch="\n".join(dict.fromkeys(filter(None, (each.mismatch for each in compared)))),
         unchecked=compared[0].unchecked if compared else unchecked,
-        shadowed=tuple(
-            package
-            for package in _behind(record.library, packages)
-            if _exports(package, record.symbol)
-        ),
     )
-
-
-def _behind(first: Path, packages: list[Path]) -> Iterator[Path]:
-    """Yield the other libraries that exist and are searched after `first`."""
-    there = [each for each in packages if each.is_file()]
-    same = [each.samefile(first) for each in there]
-    if any(same):
-        yield from (each for each in there[same.index(True) :] if not each.samefile(first))
-
-
-def _exports(library: Path, symbol: str) -> bool:
-    try:
-        return symbol in elf.read(library.read_bytes()).exported
-    except (ElfError, OSError):
-        return False

@@ -38,8 +38,6 @@ class NpuKernelRecord:
     """How the kernel's header differs from what the plugin passes."""
     unchecked: str = ""
     """Why what the plugin passes cannot be compared with a header."""
-    shadowed: tuple[Path, ...] = ()
-    """The libraries of further opp packages that have the kernel too, in search order."""
 
 
 def query_cpu_isa(library: Path) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
@@ -88,20 +88,6 @@ def load_or_explain(function: Callable[..., Any], *arguments: object, time_limit
     value: Any = outcome.value
     isolated_load.mark_ended(value["plugins"], ended)
     return value
-
-
-def expect_loaded(found: Mapping[str, Any]) -> None:
-    """Check what a name means: `plugins` are its records, or `unknown` says that there are none.
-
-    Raises:
-        CommandError: there are none, or one is not loaded.
-    """
-    if not found["plugins"]:
-        raise CommandError(found["unknown"], status=2)
-    for plugin in found["plugins"]:
-        if plugin["status"] != "loaded":
-            state = f"the plugin {plugin['name']!r} is {plugin['status']}"
-            raise CommandError(f"{state}: {plugin['reason']}")
 
 
 def entry_points(group: str) -> dict[str, list[tuple[str, str]]]:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from custom_pypto_contract.replace_file import replace_file
 from custom_pypto_discovery import discovery, environment, lock_file
 from custom_pypto_discovery.host import this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, Status
 
 from custom_pypto_cli.commands import CommandError
-from custom_pypto_cli.replace_file import replace_file
 from custom_pypto_cli.terminal import align, show
 
 SUMMARY = "write a lock file, so that nothing but today's plugins loads"

@@ -1,7 +1,7 @@
 // Rows of e4m3 numbers as bf16 or fp32, which hold each of them.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include <custom_pypto_blocks/cpu/vectors.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

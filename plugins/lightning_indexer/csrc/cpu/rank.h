@@ -1,7 +1,7 @@
 // Scores as ranks: integers in their order.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include <custom_pypto_blocks/cpu/vectors.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, check_limits, supports
-from custom_pypto.core.ge_operators import is_registered, is_registered_with
+from custom_pypto.core.ge_operators import is_registered
 from custom_pypto_blocks import ge_steps as steps
 from custom_pypto_lightning_indexer.converter import convert_lightning_indexer
 from torchair import ge
@@ -250,7 +250,7 @@ def _sparse_flash_attention(a: SimpleNamespace) -> tuple[Tensor, Tensor]:
 def _mla_prolog(a: SimpleNamespace) -> _Mla:
     is_plain = all(map(own_steps.is_plain_matrix, (a.w_dq, a.w_uq_qr, a.w_dkv_kr)))
     is_stock = is_plain and supports(contract(MLA_PROLOG), "aclnnMlaPrologV3WeightNz", vars(a))
-    is_known = is_stock and is_registered_with(
+    is_known = is_stock and steps.is_registered_with(
         "MlaPrologV3",
         inputs=_MLA_PROLOG_INPUTS,
         attributes=_MLA_PROLOG_ATTRIBUTES,

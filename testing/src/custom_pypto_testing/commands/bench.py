@@ -12,12 +12,12 @@ from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_cli.commands import (
     CommandError,
     add_time_limit,
-    expect_loaded,
     load_or_explain,
     positive_seconds,
 )
 from custom_pypto_cli.terminal import show
 
+from custom_pypto_testing.commands import expect_loaded
 from custom_pypto_testing.timing.measured import (
     Measured,
     of_peak,

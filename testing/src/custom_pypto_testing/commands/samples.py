@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from custom_pypto_cli import plugin_list
-from custom_pypto_cli.commands import add_time_limit, expect_loaded, load_or_explain
+from custom_pypto_cli.commands import add_time_limit, load_or_explain
 from custom_pypto_cli.terminal import align, show
 from custom_pypto_discovery.printable import shorten
+
+from custom_pypto_testing.commands import expect_loaded
 
 SUMMARY = "show the calls that the conformance suite makes of an op"
 DESCRIPTION = (

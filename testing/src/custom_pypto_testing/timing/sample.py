@@ -8,7 +8,7 @@ from functools import partial
 import torch
 from custom_pypto import core
 from custom_pypto.core.call_text import describe_arguments
-from custom_pypto.core.contracts import bind_arguments, count_bytes, count_flops
+from custom_pypto.core.contracts import bind_arguments, evaluate_cost
 from torch.utils.flop_counter import FlopCounterMode
 
 from custom_pypto_testing.case import Case
@@ -40,7 +40,9 @@ def measure_call(
     call = case.copy()
     contract = core.contract(op)
     given = bind_arguments(contract, call.args, call.kwargs)
-    costs = {"flops": count_flops(contract, given), "bytes": count_bytes(contract, given)}
+    costs = {
+        name: evaluate_cost(contract, getattr(contract, name), given) for name in ("flops", "bytes")
+    }
     if costs == {"flops": None, "bytes": None}:
         costs = _costs_without_contract(case)
     flops, moved = costs["flops"] or 0, costs["bytes"] or 0

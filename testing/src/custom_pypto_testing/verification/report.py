@@ -14,10 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from custom_pypto_cli.replace_file import replace_file
 from custom_pypto_cli.report import Report, report_data, report_lines
 from custom_pypto_cli.terminal import align
 from custom_pypto_contract import variables
+from custom_pypto_contract.replace_file import replace_file
 from custom_pypto_discovery.printable import escape_lines
 
 FORMAT = 2

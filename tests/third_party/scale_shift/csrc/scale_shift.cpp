@@ -1,6 +1,6 @@
 // The CPU kernel of scale_shift, and its registration.
 #include <custom_pypto/dtype.h>
-#include <custom_pypto/elementwise.h>
+#include <custom_pypto_blocks/elementwise.h>
 
 #include <cstdint>
 #include <type_traits>

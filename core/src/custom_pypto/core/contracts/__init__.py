@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from .evaluation import Evaluation
 
-__all__ = ["bind_arguments", "check_limits", "count_bytes", "count_flops", "supports"]
+__all__ = ["bind_arguments", "check_limits", "evaluate_cost", "supports"]
 
 
 def bind_arguments(
@@ -28,8 +28,8 @@ def bind_arguments(
     return {each.name: given[each.name] for each in op.arguments}
 
 
-def count_flops(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
-    """Return the floating-point operations of a call, by ``flops`` of the op's contract.
+def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> int | None:
+    """Return the number that ``flops`` or ``bytes`` of the op's contract, `tree`, gives for a call.
 
     `arguments` are those of the op by name, defaults included; a tensor may be on meta. None where
     the contract does not say it.
@@ -37,16 +37,6 @@ def count_flops(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
     Raises:
         RuntimeError: the op refuses the call, or the number does not fit into 64 bits.
     """
-    return evaluate_cost(op, op.flops, arguments)
-
-
-def count_bytes(op: OpContract, arguments: Mapping[str, Any]) -> int | None:
-    """Return the bytes that a call must read and write, by ``bytes``; see `count_flops`."""
-    return evaluate_cost(op, op.bytes, arguments)
-
-
-def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> int | None:
-    """Return the value that a tree of expressions has for a call."""
     if tree is None:
         return None
     import torch

@@ -1,7 +1,7 @@
 // Powers of two of a vector.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include "vectors.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

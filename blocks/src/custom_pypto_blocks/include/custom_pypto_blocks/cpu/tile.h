@@ -10,9 +10,8 @@
 // A row's result depends on that row and the panel alone, bit for bit, whatever shares its tile.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
-
 #include "unroll.h"
+#include "vectors.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

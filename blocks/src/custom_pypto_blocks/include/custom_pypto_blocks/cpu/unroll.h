@@ -3,7 +3,7 @@
 // around each loop.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include "vectors.h"
 
 // For the lambdas that unroll() takes.
 #define CUSTOM_PYPTO_INLINE_LAMBDA __attribute__((always_inline))

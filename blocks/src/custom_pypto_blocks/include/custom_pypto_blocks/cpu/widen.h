@@ -1,7 +1,7 @@
 // Rows of numbers: any element type to fp32 and back.
 #pragma once
 
-#include <custom_pypto/cpu/vectors.h>
+#include "vectors.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

@@ -6,15 +6,15 @@
 //   struct Kernels { void (*scale)(const float* in, float* out, int64_t count, float factor); };
 //   CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 //   }
-// Their source, named in tool.custom-pypto.isa of pyproject.toml, uses the vectors of the
-// instruction set that it is compiled for, and defines the table:
+// Their source, named in tool.custom-pypto.isa of pyproject.toml, is compiled once for each
+// instruction set, and defines the table of that one:
 //   namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA { namespace { void scale(...) { ... } } }
 //   constexpr my_op::Kernels my_op::CUSTOM_PYPTO_OF_ISA(kernels) = {
 //       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
 // Every other source calls my_op::kernels().scale(in, out, count, factor).
 //
-// Kernels that multiply int8 numbers (int8_tile.h) are compiled for further instruction sets: name
-// their source in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
+// Kernels that multiply int8 numbers are compiled for further instruction sets: name their source
+// in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
 //
 // Such a source includes nothing of the standard library, ATen or torch: the linker would merge
 // inline functions compiled there with those of other files, and older machines would crash. Its
@@ -31,8 +31,6 @@
   CUSTOM_PYPTO_FOR_EACH_ISA(macro, __VA_ARGS__) CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, __VA_ARGS__)
 
 #ifdef CUSTOM_PYPTO_CPU_ISA  // defined by custom_pypto_build
-
-#include <custom_pypto/cpu/vectors.h>
 
 #define CUSTOM_PYPTO_KERNELS(Table, name) \
   CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)

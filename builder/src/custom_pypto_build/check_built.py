@@ -1,6 +1,7 @@
-"""``python -m custom_pypto_cli.check_built <plugin> <distribution> <opp>``: can core load it?
+"""A program with the arguments <plugin> <distribution> <opp>: can core load it?
 
-custom_pypto_build runs it in a folder that the plugin is installed in, without the folder `opp` of
+`import_check` runs this file by its path: where pip isolates the build, the Python that has core
+lacks custom_pypto_build. The current folder has the plugin installed, without the folder `opp` of
 its opp packages ('' if it has none). It prints one JSON object:
 ``{"refused": why}``, ``{"skipped": why}`` when that cannot be checked here, or ``{"kernels":
 {op: keys}}`` with the dispatch keys of devices for which each op has a kernel.
@@ -17,12 +18,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_contract.manifest import OPP_LIBRARY
 from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
-
-from custom_pypto_cli import plugin_list, subprocess_call
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
@@ -33,8 +33,8 @@ def main(plugin: str, distribution: str, opp: str) -> None:
     # A lock file allows what is installed, and this is not yet.
     os.environ.pop(variables.LOCKFILE, None)
     outcome = subprocess_call.run(
-        "from custom_pypto_cli import check_built\n"
-        f"report(check_built.check({plugin!r}, {distribution!r}, {opp!r}))",
+        "import runpy\n"
+        f"report(runpy.run_path({__file__!r})['check']({plugin!r}, {distribution!r}, {opp!r}))",
         time_limit=TIME_LIMIT,
         environment={
             variables.PLUGINS: plugin,
