@@ -49,6 +49,8 @@ def test_a_thread_that_waits_with_the_gil_lets_the_stream_use_python(run: Run, w
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
         acl.aclrtLaunchHostFunc(ctypes.c_void_p(stream), function, ctypes.c_void_p(1))
         event.record()
+        # `npu_stream` waits until the queue of torch_npu has recorded the event.
+        stream = torch.npu.current_stream().npu_stream
         handle = {{"Stream": stream, "Event": event.npu_event}}["{wait}"]
         assert acl.aclrtSynchronize{wait}(ctypes.c_void_p(handle)) == 0
         assert seen == [1]
