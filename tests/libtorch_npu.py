@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 from pathlib import Path
 
 from custom_pypto import core
+from programs import run_program
 
 _HEADERS = Path(core.__file__).parent / "include" / "custom_pypto" / "npu"
 
@@ -24,8 +24,8 @@ def looked_up() -> set[str]:
 
 def exported(library: Path) -> set[str]:
     """The names that a library defines for others, as binutils' nm lists them."""
-    command = ["nm", "--dynamic", "--defined-only", "--format=just-symbols", str(library)]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    options = ("--dynamic", "--defined-only", "--format=just-symbols")
+    listed = run_program("nm", *options, library).stdout
     return {line.partition("@")[0] for line in listed.splitlines()}
 
 

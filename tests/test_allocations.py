@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from pathlib import Path
 
 import custom_pypto.core
 import pytest
+from programs import run_python
 
 FOLDER = Path(__file__).parent / "allocations"
 
@@ -88,15 +88,7 @@ def counter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(counter: Path, *arguments: str | Path) -> str:
     """Return what Python prints with `counter` preloaded."""
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env={**os.environ, "LD_PRELOAD": str(counter)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_python(*arguments, env={"LD_PRELOAD": str(counter)}).stdout
 
 
 def counted(counter: Path, what: str) -> int:

@@ -53,12 +53,9 @@ def test_list_shows_which_plugins_end_the_process(ending: Scratch) -> None:
         assert plugin["reason"].endswith(f"\n{advice}")
 
 
-# The others would end the process first.
-ONE = {"CUSTOM_PYPTO_DISABLE": ",".join(ENDING.keys() - {"exit_of_c"})}
-
-
 def test_info_shows_that_a_plugin_ends_the_process(ending: Scratch) -> None:
-    shown = ending.custom_pypto("info", "custom-pypto-exit-of-c", environment=ONE).stdout
+    alone = {"CUSTOM_PYPTO_PLUGINS": "exit_of_c"}
+    shown = ending.custom_pypto("info", "custom-pypto-exit-of-c", environment=alone).stdout
     assert "status        failed\n" in shown
     assert "ended with status 0 before it was done" in shown
 
@@ -81,5 +78,7 @@ def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
 
 def test_the_log_says_which_plugin_ends_the_process(ending: Scratch) -> None:
     code = "import logging; logging.basicConfig(level=logging.DEBUG); import custom_pypto.core"
-    done = ending.run("-c", code, environment=ONE)
+    # The others would end the process first.
+    others = {"CUSTOM_PYPTO_DISABLE": ",".join(ENDING.keys() - {"exit_of_c"})}
+    done = ending.run("-c", code, environment=others)
     assert done.stderr.splitlines()[-1].startswith("DEBUG:custom_pypto:exit_of_c: ")

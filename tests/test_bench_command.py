@@ -7,8 +7,8 @@ import platform
 import re
 import subprocess
 import timeit
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +18,7 @@ from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract import guard
 from custom_pypto_plugin import SampleInput
+from custom_pypto_testing.case import Case
 from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.timing import peaks, sample
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
@@ -31,38 +32,45 @@ MEASURED = {
 }
 
 
-def run(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) -> str:
-    assert main(["bench", *options]) == status
-    printed = capsys.readouterr()
-    return printed.out or printed.err
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run the command; return what it printed."""
+
+    def run_it(*options: str, status: int = 0) -> str:
+        assert main(["bench", *options]) == status
+        printed = capsys.readouterr()
+        return printed.out or printed.err
+
+    return run_it
 
 
 FOUND: dict[tuple[Any, ...], Outcome] = {}
 
 
-def fake_measure(monkeypatch: pytest.MonkeyPatch, *outcomes: Outcome | BaseException) -> None:
-    """Have each sample that is measured end with one of `outcomes`."""
-    left, call = list(outcomes), subprocess_call.call
+@pytest.fixture
+def fake_measure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Have each sample that is measured end with what a function gives for its arguments."""
+    call = subprocess_call.call
 
-    def one(function: Any, *given: Any, **options: Any) -> Outcome:
-        if function.__name__ != "measure":
+    def replace_by(measure: Callable[..., Outcome]) -> None:
+        def one(function: Any, *given: Any, **options: Any) -> Outcome:
+            if function.__name__ == "measure":
+                return measure(*given)
             # Finding the samples takes seconds.
             if given not in FOUND:
                 FOUND[given] = call(function, *given, **options)
             return FOUND[given]
-        outcome = left.pop(0)
-        if isinstance(outcome, BaseException):
-            raise outcome
-        return outcome
 
-    monkeypatch.setattr(subprocess_call, "call", one)
+        monkeypatch.setattr(subprocess_call, "call", one)
+
+    return replace_by
 
 
 def measured(sample: str) -> Outcome:
     return Outcome(value={**MEASURED, "sample": sample})
 
 
-def test_times_a_sample_against_reference_and_peak() -> None:
+def test_times_a_sample_against_reference_and_peak():
     found = measure_call("add_custom", "add_custom", "float32", seconds=0)
     assert found.arguments == "self=float32[7, 33], other=float32[7, 33]"
     assert (found.flops, found.bytes) == (0, 3 * 4 * 7 * 33)
@@ -73,7 +81,7 @@ def test_times_a_sample_against_reference_and_peak() -> None:
     assert {"ours", "reference"} <= found.times.keys()
 
 
-def test_work_of_an_op_with_flops_has_a_least_time() -> None:
+def test_work_of_an_op_with_flops_has_a_least_time():
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
     assert found.flops > 0
@@ -81,7 +89,7 @@ def test_work_of_an_op_with_flops_has_a_least_time() -> None:
     assert "compiled" not in found.times
 
 
-def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reference_by_a_hook_is_compiled_too(monkeypatch):
     compiled: list[Any] = []
     monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function) or function)
     found = measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
@@ -89,14 +97,11 @@ def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) 
     assert compiled == [core.reference("npu_advance_step_flashattn").function]
 
 
-def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_work_that_a_contract_does_not_say_is_that_of_the_reference(monkeypatch):
     monkeypatch.setattr(sample, "evaluate_cost", lambda op, tree, given: None)
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
-    [case] = [each for each in op_of_plugin(op, "cpu").cases if each.sample.name == "small"]
-    tensors = [*case.tensors.values()]
+    tensors = [*case_of(op, "small").tensors.values()]
     x, weight = tensors[:2]
     # More than the first of its products.
     assert found.flops > 2 * x.numel() * weight.shape[1]
@@ -104,30 +109,26 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
     assert found.at_peak > 0
 
 
-def test_a_reference_that_takes_long_to_compile_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call, compiles = subprocess_call.call, []
+def test_a_reference_that_takes_long_to_compile_is_left_out(run, fake_measure):
+    compiles = []
     slow = Outcome(failure="did not end within 60 s", timed_out=True)
 
-    def one(function: Any, *given: Any, **options: Any) -> Outcome:
-        if function.__name__ != "measure":
-            return call(function, *given, **options)
+    def measure(*given: Any) -> Outcome:
         compiles.append(given[-1])
         return slow if given[-1] else measured("float32")
 
-    monkeypatch.setattr(subprocess_call, "call", one)
-    lines = run(capsys, "add_custom_backward", "--sample", "float").splitlines()
+    fake_measure(measure)
+    lines = run("add_custom_backward", "--sample", "float").splitlines()
     assert len(lines) == 1 + len(compiles) - 1
     assert compiles == [True, False, *([False] * (len(compiles) - 2))]
 
 
-def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
-    [case] = [
-        each
-        for each in op_of_plugin("npu_advance_step_flashattn", "cpu").cases
-        if each.sample.name == "full"
-    ]
+def case_of(op: str, sample: str) -> Case:
+    return next(each for each in op_of_plugin(op, "cpu").cases if each.sample.name == sample)
+
+
+def test_each_call_finds_what_the_op_writes_to_as_it_was():
+    case = case_of("npu_advance_step_flashattn", "full")
     seen: list[list[int]] = []
 
     def advance(*args: Any, **kwargs: Any) -> None:
@@ -141,42 +142,34 @@ def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
     assert seen == [case.arguments["seq_lens"].tolist()] * 2
 
 
-def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_measure(monkeypatch, measured("large"), measured("large"))
-    _, line, _ = run(capsys, "add_custom", "--sample", "large").splitlines()
+def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(run, fake_measure):
+    fake_measure(lambda *given: measured("large"))
+    _, line, _ = run("add_custom", "--sample", "large").splitlines()
     assert line.split() == ["2.0", "us", "100%", "4.0", "us", "-", "0.500", "add_custom", "large"]
 
 
-def test_what_was_measured_is_printed_before_the_next_sample(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_measure(monkeypatch, measured("large"), KeyboardInterrupt())
-    with pytest.raises(KeyboardInterrupt):
+def test_what_was_measured_is_printed_before_the_next_sample(fake_measure, capsys):
+    left = iter([measured("large")])
+    fake_measure(lambda *given: next(left))
+    with pytest.raises(StopIteration):
         main(["bench", "add_custom", "--sample", "large", "--json"])
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
 
 
-def test_a_sample_that_fails_does_not_stop_the_others(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    fake_measure(monkeypatch, Outcome(failure="crashed with SIGSEGV"), measured("large"))
-    lines = run(capsys, "add_custom", "--sample", "large", status=1).splitlines()
+def test_a_sample_that_fails_does_not_stop_the_others(run, fake_measure):
+    left = iter([Outcome(failure="crashed with SIGSEGV"), measured("large")])
+    fake_measure(lambda *given: next(left))
+    lines = run("add_custom", "--sample", "large", status=1).splitlines()
     assert lines[1] == "add_custom large: problem: crashed with SIGSEGV"
     assert lines[2].endswith("  add_custom large")
 
 
-def test_an_unknown_sample_is_an_error_with_those_that_there_are(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    text = run(capsys, "add_custom", "--sample", "nothing", status=1)
-    assert text.startswith(
-        "custom-pypto bench: no sample's name contains 'nothing'; there are: float16, "
-    )
+def test_an_unknown_sample_is_an_error_with_those_that_there_are(run):
+    text = run("add_custom", "--sample", "nothing", status=1)
+    assert text.startswith("custom-pypto bench: no sample's name contains 'nothing'; there are: f")
 
 
-def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads() -> None:
+def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads():
     before = torch.get_num_threads()
     seen: list[tuple[str, int]] = []
 
@@ -194,7 +187,7 @@ def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads()
     assert all(low <= middle <= high for low, middle, high in times.values())
 
 
-def test_a_step_takes_as_long_as_its_slower_peak() -> None:
+def test_a_step_takes_as_long_as_its_slower_peak():
     found = {"flops": Peak(lambda: None, 1000), "bytes": Peak(lambda: None, 10)}
     times = {"flops": [0.5, 1.0, 2.0], "bytes": [0.5, 1.0, 2.0]}
     steps = (Work(flops=3000, bytes=10), Work(flops=1000, bytes=50))
@@ -203,7 +196,7 @@ def test_a_step_takes_as_long_as_its_slower_peak() -> None:
     assert at_peak((), found, times) is None
 
 
-def test_peaks_do_the_work_that_they_count() -> None:
+def test_peaks_do_the_work_that_they_count():
     found = [peaks.multiply_adds(None, dtype) for dtype in (torch.bfloat16, torch.float32)]
     for peak in (peaks.reading(), *found):
         assert peak is not None
@@ -212,9 +205,7 @@ def test_peaks_do_the_work_that_they_count() -> None:
         assert 0 < rate < 1e13 * torch.get_num_threads()
 
 
-def test_the_compiler_ends_with_this_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_compiler_ends_with_this_process(tmp_path, monkeypatch):
     compiler = tmp_path / "g++"
     compiler.write_text(f"#!/bin/sh\ncat /proc/$PPID/cmdline > {tmp_path}/parent\nexit 1\n")
     compiler.chmod(0o755)
@@ -232,24 +223,14 @@ MULTIPLY_ADD = re.compile(
 LOOP = re.compile(r"^(\.L\w+):\n((?:(?!\.L).*\n)*?)\t[jcbt][\w.]*\t(?:.*, ?)?\1$", re.MULTILINE)
 # Instruction set, kind of numbers.
 LOOPS = {
-    "x86_64": [
-        ("avx2", "FP32"),
-        ("avx512", "FP32"),
-        ("avx512_bf16", "BF16"),
-        ("avx2_vnni", "INT8"),
-        ("avx512_bf16", "INT8"),
-    ],
-    "aarch64": [
-        ("neon", "FP32"),
-        ("neon_bf16", "BF16"),
-        ("neon_dot", "INT8"),
-        ("neon_i8mm", "INT8"),
-    ],
+    "x86_64": "avx2 FP32, avx512 FP32, avx512_bf16 BF16, avx2_vnni INT8, avx512_bf16 INT8",
+    "aarch64": "neon FP32, neon_bf16 BF16, neon_dot INT8, neon_i8mm INT8",
 }
 
 
-@pytest.mark.parametrize(("isa", "kind"), LOOPS[platform.machine()])
-def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(isa: str, kind: str) -> None:
+@pytest.mark.parametrize("loop", LOOPS[platform.machine()].split(", "))
+def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(loop):
+    isa, kind = loop.split()
     command = ["g++", *peaks.compile_flags(isa, kind), "-S", "-fno-verbose-asm", "-o", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loops = [body for _, body in LOOP.findall(done.stdout) if MULTIPLY_ADD.search(body)]

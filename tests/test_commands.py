@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +20,7 @@ from custom_pypto_testing.commands import replay, verify
 from custom_pypto_testing.drawn_samples import DRAWS
 from custom_pypto_testing.replayed_call import replay_calls
 from custom_pypto_testing.sample_generator import DrawingError
+from programs import run_python
 
 OP = "npu_lightning_indexer_prolog_pto"
 
@@ -33,9 +31,7 @@ def shown(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) ->
     return printed.out or printed.err
 
 
-def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(capsys):
     heading, *lines = shown(capsys, OP).splitlines()
     assert heading == f"torch.ops.custom_pypto.{OP}"
     samples = core.samples(OP)
@@ -52,17 +48,19 @@ def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(
         assert f"{text}, " in lines[0]
 
 
-def test_says_why_an_op_has_no_calls(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have commands call functions here that they call in a child: it would see no patch."""
+    monkeypatch.setattr(
+        subprocess_call, "call", lambda function, *given, **_: Outcome(value=function(*given))
+    )
+
+
+def test_says_why_an_op_has_no_calls(in_this_process, monkeypatch, capsys):
     def draw_none(*_: object) -> None:
         raise DrawingError("add_custom: none of 3000 random calls fits")
 
-    # The command's child sees no patch.
     monkeypatch.setattr(drawn_samples, "drawn_calls", draw_none)
-    monkeypatch.setattr(
-        subprocess_call, "call", lambda find, *given, **_: Outcome(value=find(*given))
-    )
     assert shown(capsys, "add_custom_backward", status=1).endswith(
         "  problem: DrawingError: add_custom: none of 3000 random calls fits\n"
     )
@@ -82,19 +80,16 @@ def replayed(path: Path, **changes: Any) -> dict[str, Any]:
     return found
 
 
-def test_recorded_calls_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_recorded_calls_are_right(tmp_path, capsys):
     code = "import torch, custom_pypto; torch.ops.custom_pypto.add_custom(*torch.ones(2, 2, 3))"
-    environment = {**os.environ, "CUSTOM_PYPTO_RECORD": str(tmp_path)}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    run_python("-c", code, env={"CUSTOM_PYPTO_RECORD": str(tmp_path)})
     assert main(["replay", str(tmp_path)]) == 0
     assert capsys.readouterr().out == (
         "0: add_custom(self=float32[2, 3], other=float32[2, 3]): right\n1 of 1 calls are right\n"
     )
 
 
-def test_a_result_that_is_not_the_references_is_a_problem(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_result_that_is_not_the_references_is_a_problem(monkeypatch, tmp_path):
     monkeypatch.setattr(core, "reference", lambda op: Reference(lambda self, other: self - other))
     assert "output: 3 of 3 elements are wrong" in replayed(tmp_path)["problem"]
 
@@ -109,15 +104,11 @@ def test_a_result_that_is_not_the_references_is_a_problem(
         ({"tensors": "gone.pt"}, "FileNotFoundError: "),
     ],
 )
-def test_what_cannot_be_replayed_says_why(
-    tmp_path: Path, changes: dict[str, Any], problem: str
-) -> None:
+def test_what_cannot_be_replayed_says_why(tmp_path, changes, problem):
     assert problem in replayed(tmp_path, **changes)["problem"]
 
 
-def test_a_line_that_is_no_call_is_left_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_line_that_is_no_call_is_left_out(in_this_process, tmp_path, capsys):
     file = tmp_path / "calls"
     ended = json.dumps({"format": 1, "ended": "the disk is full", "process": 7})
     file.write_text("\n".join([line()[:50], line(), ended, line()[:-1], line()]), encoding="utf-8")
@@ -133,38 +124,34 @@ def test_a_line_that_is_no_call_is_left_out(
 
 
 RIGHT = {"op": "add_custom", "arguments": "", "has_reference": False, "problem": "", "left_out": ""}
+SAME = "add_custom(): the same twice, no reference"
+# How the processes end that replay some calls, and what is printed.
+CRASHES: dict[str, tuple[list[Outcome], list[str]]] = {
+    "in a call": (
+        [
+            Outcome(failure="crashed with SIGSEGV", progress=[{**RIGHT, "call": 0}]),
+            Outcome(value=[{**RIGHT, "call": 2}]),
+        ],
+        [f"0: {SAME}", "1: add_custom(..): problem: crashed with SIGSEGV", f"2: {SAME}", "2 of 3"],
+    ),
+    "after its calls": (
+        [Outcome(failure="crashed with SIGABRT", progress=[{**RIGHT, "call": 0}])],
+        ["0: add_custom(..): problem: crashed with SIGABRT", "0 of 1"],
+    ),
+}
 
 
-def test_a_call_that_crashes_does_not_stop_the_others(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "calls"
-    file.write_text("\n".join([line()] * 3))
-    ends = [
-        Outcome(failure="crashed with SIGSEGV", progress=[{**RIGHT, "call": 0}]),
-        Outcome(value=[{**RIGHT, "call": 2}]),
-    ]
+@pytest.mark.parametrize(("ends", "printed"), CRASHES.values(), ids=CRASHES)
+def test_a_child_that_crashes_is_a_problem_and_stops_no_other_call(
+    monkeypatch, tmp_path, capsys, ends, printed
+):
+    file, left = tmp_path / "calls", iter(ends)
+    file.write_text("\n".join([line()] * (len(printed) - 1)))
     monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
-    monkeypatch.setattr(subprocess_call, "call", lambda *given, **options: ends.pop(0))
+    monkeypatch.setattr(subprocess_call, "call", lambda *given, **options: next(left))
     assert main(["replay", str(file)]) == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "0: add_custom(): the same twice, no reference",
-        "1: add_custom(..): problem: crashed with SIGSEGV",
-        "2: add_custom(): the same twice, no reference",
-        "2 of 3 calls are right",
-    ]
-
-
-def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "calls"
-    file.write_text(line())
-    ended = Outcome(failure="crashed with SIGABRT", progress=[{**RIGHT, "call": 0}])
-    monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
-    monkeypatch.setattr(subprocess_call, "call", lambda *given, **options: ended)
-    assert main(["replay", str(file)]) == 1
-    assert "0: add_custom(..): problem: crashed with SIGABRT" in capsys.readouterr().out
+    lines = [text.removesuffix(" calls are right") for text in capsys.readouterr().out.splitlines()]
+    assert lines == printed
 
 
 @pytest.mark.parametrize(
@@ -175,17 +162,13 @@ def test_a_child_that_ends_badly_after_its_calls_is_a_problem(
         (os.mkfifo, "cannot be read: is not a regular file"),
     ],
 )
-def test_without_calls_there_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], message: str
-) -> None:
+def test_without_calls_there_is_an_error(tmp_path, capsys, make, message):
     make(tmp_path / "calls")
     assert main(["replay", str(tmp_path / "calls")]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_an_op_passes_each_check_that_needs_no_npu(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_an_op_passes_each_check_that_needs_no_npu(monkeypatch, tmp_path):
     monkeypatch.setattr(verify, "examine", lambda limit: {})
     file = tmp_path / "report.md"
     options = ("--device", "cpu", "--calls", "2", "--output", str(file))

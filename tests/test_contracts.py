@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import subprocess
-import sys
 from importlib import metadata
 from random import Random
 
@@ -14,6 +12,7 @@ import pytest
 from custom_pypto_build import ops_module
 from custom_pypto_contract import manifest
 from custom_pypto_testing.violations import violations
+from programs import run_python
 
 PLUGINS = [each.name for each in core.plugins()]
 
@@ -55,4 +54,4 @@ from custom_pypto import core
 for op in core.ops():
     core.reference(op.name), list(core.samples(op.name, "cpu"))
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python("-c", code)

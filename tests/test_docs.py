@@ -15,21 +15,8 @@ import pytest
 from fork_server import ForkServer
 from repository import ROOT
 
-PAGES = sorted(
-    path
-    for pattern in (
-        "*.md",
-        "docs/*.md",
-        "benchmarks/*.md",
-        "examples/*.md",
-        "core/*.md",
-        "contract/*.md",
-        "builder/*.md",
-        "integrations/*/*.md",
-        "simulator/*.md",
-    )
-    for path in ROOT.glob(pattern)
-)
+FOLDERS = "benchmarks builder contract core docs examples integrations/* simulator"
+PAGES = sorted(path for folder in (".", *FOLDERS.split()) for path in ROOT.glob(f"{folder}/*.md"))
 PLUGIN_PAGES = sorted(ROOT.glob("plugins/*/README.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)

@@ -31,16 +31,10 @@ def keys() -> set[str]:
 
 def variables() -> set[str]:
     """The environment variables that the sources name, in Python and in C++."""
-    patterns = (
-        "*/src/**/*",
-        "integrations/*/src/**/*",
-        "plugins/*/src/**/*",
-        "plugins/*/csrc/**/*",
-    )
     return {
         name
-        for pattern in patterns
-        for path in ROOT.glob(pattern)
+        for folder in ("*/src", "integrations/*/src", "plugins/*/src", "plugins/*/csrc")
+        for path in ROOT.glob(f"{folder}/**/*")
         if path.suffix in (".py", ".h", ".cpp")
         for name in re.findall(r'"(CUSTOM_PYPTO_\w*[A-Z])"', path.read_text(encoding="utf-8"))
     }
@@ -60,11 +54,7 @@ SECTIONS: dict[str, tuple[str, str, Collection[str]]] = {
     "hook": ("docs/hooks.md", "\n## `{}`\n", HOOKS),
     "example of a hook": ("docs/hooks.md", "@hookimpl\ndef {}():", HOOKS),
     "name for authors": ("docs/hooks.md", "`{}", custom_pypto_plugin.__all__),
-    "name that plugins need": (
-        "docs/discovery.md",
-        "`{}`",
-        [manifest.GROUP, manifest.FILE_NAME],
-    ),
+    "name that plugins need": ("docs/discovery.md", "`{}`", [manifest.GROUP, manifest.FILE_NAME]),
     "state": ("docs/discovery.md", "\n| `{}` |", list(map(str, Status))),
     "command": (
         "docs/command-line.md",

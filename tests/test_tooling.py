@@ -1,13 +1,11 @@
-"""The tools of the repository: versions, distributions, environments of tox."""
+"""The tools of the repository: versions, environments of tox."""
 
 from __future__ import annotations
 
 import re
 from configparser import RawConfigParser
 from itertools import product
-from pathlib import Path
 
-import distributions
 import pytest
 from repository import ROOT
 
@@ -19,17 +17,6 @@ def test_pre_commit_uses_the_version_of_tox(tool: str) -> None:
     tox = set(pin.findall((ROOT / "tox.ini").read_text()))
     assert hooks == tox
     assert len(hooks) == 1
-
-
-def test_distributions_are_found_by_their_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("new_op", "other"):
-        folder = tmp_path / "plugins" / name
-        folder.mkdir(parents=True)
-        (folder / "pyproject.toml").write_text(f'[project]\nname = "acme-{name}"\n')
-    monkeypatch.setattr(distributions, "ROOT", tmp_path)
-    assert [*distributions.find(["plugins/*"])] == ["acme-new_op", "acme-other"]
 
 
 TOX = RawConfigParser()

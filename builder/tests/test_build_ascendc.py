@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from build_project import SOURCES, BuildFailedError, Project, tiny_project
+from build_project import SOURCES, BuildFailedError, Project
 
 LIBRARY = "custom_pypto_tiny/lib/libcustom_pypto_tiny_ascendc_dav-2201.so"
 LIBRARY_3510 = LIBRARY.replace("2201", "3510")
@@ -23,10 +23,10 @@ echo "$@" > "$last"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = tiny_project(tmp_path / "project", SOURCES + 'ascendc = ["npu/*.cpp"]\n')
-    made.write("npu/kernel.cpp", "extern void not_even_cpp<<<>>>;\n")
-    return made
+def project(project: Project) -> Project:
+    project.configure(SOURCES + 'ascendc = ["npu/*.cpp"]\n')
+    project.write("npu/kernel.cpp", "extern void not_even_cpp<<<>>>;\n")
+    return project
 
 
 @pytest.fixture
@@ -38,18 +38,14 @@ def cann(tmp_path: Path) -> dict[str, str]:
     return {"ASCEND_HOME_PATH": str(tmp_path / "cann")}
 
 
-def test_without_the_compiler_a_build_leaves_the_kernels_out(
-    project: Project,
-) -> None:
+def test_without_the_compiler_a_build_leaves_the_kernels_out(project):
     files = project.wheel({"ASCEND_HOME_PATH": ""}).files
     assert LIBRARY not in files
     assert json.loads(files[MANIFEST])["ascendc"] is None
     assert NO_COMPILER in project.output
 
 
-def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(
-    project: Project, cann: dict[str, str]
-) -> None:
+def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(project, cann):
     files = project.wheel(cann).files
     command = files[LIBRARY].decode().split()
     assert command[:3] == ["-x", "asc", "--npu-arch=dav-2201"]
@@ -62,7 +58,7 @@ def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(
     }
 
 
-def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> None:
+def test_a_variable_names_other_npus(project, cann):
     wheel = project.wheel(cann | {"NPU_ARCH": "dav-3510"})
     assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY_3510]
     assert LIBRARY not in wheel.files
@@ -70,9 +66,7 @@ def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> 
         project.wheel(cann | {"NPU_ARCH": "../2201"})
 
 
-def test_an_editable_install_has_those_of_the_last_build(
-    project: Project, cann: dict[str, str]
-) -> None:
+def test_an_editable_install_has_those_of_the_last_build(project, cann):
     library = project.root / "src" / LIBRARY
     project.hook("build_editable", project.root / "dist", env=cann)
     assert library.exists()
@@ -84,7 +78,7 @@ def test_an_editable_install_has_those_of_the_last_build(
     assert not library.exists()
 
 
-def test_what_does_not_compile_fails_the_build(project: Project, cann: dict[str, str]) -> None:
+def test_what_does_not_compile_fails_the_build(project, cann):
     compiler = Path(cann["ASCEND_HOME_PATH"], "compiler/ccec_compiler/bin/bisheng")
     compiler.write_text("#!/bin/sh\necho unknown chip\nexit 1\n")
     with pytest.raises(BuildFailedError, match=r"kernels for dav-2201 failed(?s:.*)unknown chip"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from itertools import chain
 from pathlib import Path
@@ -19,6 +18,7 @@ from build_project import (
     tiny_project,
 )
 from custom_pypto_contract.variables import BUILD_CHECK
+from programs import run_program
 
 CHECKED = {BUILD_CHECK: "1"}
 REAL_CPP = """
@@ -35,11 +35,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
 MODULE = "src/custom_pypto_tiny/__init__.py"
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return tiny_project(tmp_path / "project")
-
-
 def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
     with pytest.raises(BuildFailedError) as caught:
         project.hook(hook, project.root / "dist", env={**CHECKED, **env})
@@ -48,7 +43,7 @@ def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
 
 
 @pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
-def test_an_undefined_symbol(project: Project, hook: str) -> None:
+def test_an_undefined_symbol(project, hook):
     project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
     flags = {"LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"}
     error = refusal(project, hook, **flags)
@@ -59,7 +54,7 @@ def test_an_undefined_symbol(project: Project, hook: str) -> None:
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
 
-def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> None:
+def test_a_definition_that_names_what_torch_does_not_have(project):
     project.write("csrc/tiny.cpp", REAL_CPP)
     toml = project.root / "ops.toml"
     text = toml.read_text(encoding="utf-8")
@@ -67,16 +62,14 @@ def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> N
     assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in refusal(project)
 
 
-def test_a_static_initializer_that_throws(project: Project) -> None:
+def test_a_static_initializer_that_throws(project):
     """How else it can end the process: core/tests/test_cli_subprocess_call.py."""
     throwing = '#include <stdexcept>\nint initialized = (throw std::runtime_error("early"), 1);\n'
     project.write("csrc/initializer.cpp", throwing)
     assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in refusal(project)
 
 
-def test_torch_that_cannot_be_imported_leaves_it_unchecked(
-    project: Project, tmp_path: Path
-) -> None:
+def test_torch_that_cannot_be_imported_leaves_it_unchecked(project, tmp_path):
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text(
@@ -106,7 +99,7 @@ def wheel(real: Project) -> Wheel:
     return real.wheel({**CHECKED, "CUSTOM_PYPTO_LOCKFILE": "/nowhere"})
 
 
-def test_a_plugin_that_is_right_is_built(real: Project, wheel: Wheel) -> None:
+def test_a_plugin_that_is_right_is_built(real, wheel):
     assert "not imported" not in real.output
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
     assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
@@ -121,7 +114,7 @@ def warnings(project: Project) -> list[str]:
     return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
-def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
+def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path):
     """Here because the kernels are Python; so is a library that registers no such kernel."""
     project = tiny_project(tmp_path / "project", "")
     project.write(
@@ -143,20 +136,16 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
-    real: Project, wheel: Wheel
-) -> None:
+def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real, wheel):
     command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
-    done = subprocess.run(
-        [*command, wheel.path], cwd=real.root, env=environment(), capture_output=True, check=False
-    )
+    done = run_program(*command, wheel.path, cwd=real.root, env=environment(), status=1)
     probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
     problems = {each["name"] for each in probes if each["level"] == "problem"}
     # It has no dependencies, and an op without a kernel.
     assert problems == {"requires", "tiny.b"}
 
 
-def test_modules_around_the_package_can_be_imported(real: Project) -> None:
+def test_modules_around_the_package_can_be_imported(real):
     real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
     # A package with the name of the opp folder.
     real.configure(SOURCES + 'opp = "opp"\n')
@@ -198,7 +187,7 @@ def with_header(project: Project, package: str, arguments: str) -> Path:
 DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
 
 
-def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
+def test_a_launch_is_as_its_own_package_declares_it(real):
     real.configure(SOURCES + 'opp = "opp"\n')
     with_header(real, "opp/vendors/tiny", DECLARED)
     real.wheel(CHECKED)
@@ -209,9 +198,7 @@ def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
 
 
-def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
-    real: Project, tmp_path: Path
-) -> None:
+def test_a_launch_that_a_package_of_this_machine_declares_otherwise(real, tmp_path):
     real.configure(SOURCES)
     header = with_header(Project(tmp_path), "package", "bool flag")
     with_header(real, "opp/vendors/tiny", DECLARED)
@@ -220,7 +207,7 @@ def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
     assert str(header) in error
 
 
-def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
+def test_an_op_that_ops_toml_does_not_describe(real):
     real.write(
         MODULE,
         "import torch\n"
@@ -230,13 +217,13 @@ def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
     assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
 
 
-def test_a_module_that_raises(real: Project) -> None:
+def test_a_module_that_raises(real):
     real.write(MODULE, "raise LookupError('no licence')\n")
     error = refusal(real)
     assert "is refused: importing its module 'custom_pypto_tiny' failed: LookupError: no" in error
 
 
-def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:
+def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real):
     text = (real.root / "pyproject.toml").read_text()
     dependencies = 'version = "0.3.0"\ndependencies = ["a-distribution-that-nobody-has>=1"]'
     real.write("pyproject.toml", text.replace('version = "0.3.0"', dependencies))

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
-from build_project import SOURCES, BuildFailedError, Project, tiny_project
+from build_project import SOURCES, BuildFailedError, Project
 from custom_pypto_contract import manifest, platforms
+from programs import run_python
 
 MODULE = "src/custom_pypto_tiny/__init__.py"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    made = tiny_project(tmp_path / "project", SOURCES + 'opp = "opp"\n')
-    made.write("opp/vendors/config.ini", "load_priority=tiny\n")
-    return made
+def project(project: Project) -> Project:
+    project.configure(SOURCES + 'opp = "opp"\n')
+    project.write("opp/vendors/config.ini", "load_priority=tiny\n")
+    return project
 
 
 def install(project: Project, mode: str = "lenient") -> Path:
@@ -39,10 +38,7 @@ def package(site: Path) -> Path:
         "import site, sys, importlib.util; site.addsitedir(sys.argv[1]);"
         "print(importlib.util.find_spec('custom_pypto_tiny').submodule_search_locations[0])"
     )
-    process = subprocess.run(
-        [sys.executable, "-c", code, str(site)], capture_output=True, text=True, check=True
-    )
-    return Path(process.stdout.strip())
+    return Path(run_python("-c", code, site).stdout.strip())
 
 
 @pytest.mark.parametrize("mode", ["lenient", "strict"])
@@ -92,8 +88,8 @@ def test_a_project_without_python_can_be_editable(project: Project) -> None:
     assert (package(install(project)) / manifest.FILE_NAME).is_file()
 
 
-def test_a_package_beside_pyproject_is_found(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path / "project")
+def test_a_package_beside_pyproject_is_found(project: Project) -> None:
+    project.configure(SOURCES)
     (project.root / "src/custom_pypto_tiny").rename(project.root / "custom_pypto_tiny")
     (project.root / "src").rmdir()
     project.write(

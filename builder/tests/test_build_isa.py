@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
 from custom_pypto_build import compiler
 from custom_pypto_contract import platforms
+from programs import run_python
 
 MACHINE = platforms.machine(platforms.platform_tag())
 ISAS = compiler.isa_flags(MACHINE)
@@ -90,20 +88,12 @@ def int8_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def loaded(project: Project, forced: str) -> tuple[str, str]:
     """The name of the kernels that the library uses, and the ISA that it reports to core."""
     [library] = project.root.glob("build/custom-pypto/*/*.so")
-    done = subprocess.run(
-        [sys.executable, "-c", ASK, library],
-        env={**os.environ, "CUSTOM_PYPTO_CPU_ISA": forced},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = run_python("-c", ASK, library, env={"CUSTOM_PYPTO_CPU_ISA": forced})
     name, reported = json.loads(done.stdout)
     return name, reported
 
 
-def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
-    project: Project, int8_project: Project
-) -> None:
+def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(project, int8_project):
     assert len(INT8_ISAS) > len(ISAS)
     for made, isas, own in ((project, ISAS, ["-DOWN=1"]), (int8_project, INT8_ISAS, [])):
         commands = made.compile_commands()
@@ -113,7 +103,7 @@ def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
             assert f"compile csrc/kernels.cpp for {isa}" in made.built()
 
 
-def test_each_further_instruction_set_adds_flags_to_one() -> None:
+def test_each_further_instruction_set_adds_flags_to_one():
     for machine, further in (
         ("x86_64", {"avx2_vnni": "avx2", "avx512_vnni": "avx512"}),
         ("aarch64", {"neon_dot": "neon", "neon_i8mm": "neon_bf16"}),
@@ -125,7 +115,7 @@ def test_each_further_instruction_set_adds_flags_to_one() -> None:
         assert int8_isas == isas
 
 
-def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
+def test_an_instruction_set_has_the_flags_of_those_before_it():
     for machine in ("x86_64", "aarch64"):
         flags = [words for _, *words in compiler.isa_flags(machine).values()]
         for before, after in pairwise(flags):
@@ -133,7 +123,7 @@ def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
-def test_the_header_lists_what_is_compiled(machine: str) -> None:
+def test_the_header_lists_what_is_compiled(machine):
     header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
     listed = re.search(rf"define CUSTOM_PYPTO_{machine.upper()}_ISAS\(([^#]*)", header)
     names = re.findall(r"(ordinary|int8)\((\w+), ", listed[1] if listed else "")
@@ -146,9 +136,7 @@ def test_the_header_lists_what_is_compiled(machine: str) -> None:
 
 
 @pytest.mark.parametrize("isa", INT8_ISAS)
-def test_the_forced_one_is_used_or_refused(
-    project: Project, int8_project: Project, isa: str
-) -> None:
+def test_the_forced_one_is_used_or_refused(project, int8_project, isa):
     name, reported = loaded(int8_project, isa)
     if name == isa:
         assert reported == isa
@@ -164,13 +152,13 @@ def test_the_forced_one_is_used_or_refused(
         assert loaded(project, isa) == (name, "")
 
 
-def test_the_best_one_is_used_where_none_is_forced(project: Project, int8_project: Project) -> None:
+def test_the_best_one_is_used_where_none_is_forced(project, int8_project):
     for made in (project, int8_project):
         available = [isa for isa in INT8_ISAS if loaded(made, isa)[0] == isa]
         assert loaded(made, "") == (available[-1], available[-1])
 
 
-def test_a_word_that_is_none_is_refused(project: Project) -> None:
+def test_a_word_that_is_none_is_refused(project):
     name, reported = loaded(project, "fastest")
     assert name.startswith(
         "CUSTOM_PYPTO_CPU_ISA='fastest' is not an instruction set; this machine has"
@@ -178,7 +166,7 @@ def test_a_word_that_is_none_is_refused(project: Project) -> None:
     assert reported == ""
 
 
-def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> None:
+def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path):
     project = tiny_project(tmp_path, SOURCES + 'include-packages = ["custom_pypto_blocks"]\n')
     project.write("csrc/kernels.cpp", "#include <custom_pypto_blocks/cpu/vectors.h>\n")
     with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):

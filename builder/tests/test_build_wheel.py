@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from build_project import PLUGIN_CPP, SOURCES, Project, Wheel, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import abi, platforms
 from custom_pypto_contract.manifest import EMPTY_CONTRACT
+from programs import run_program
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
 PACKAGE = {
@@ -70,12 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
     return project, project.wheel(environment)
 
 
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return tiny_project(tmp_path)
-
-
-def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wheel]) -> None:
+def test_the_wheel_is_for_every_python_on_this_platform(built):
     tag = f"py3-none-{platforms.platform_tag()}"
     assert built[1].path.name == f"custom_pypto_tiny-0.3.0-{tag}.whl"
     text = built[1].files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
@@ -83,7 +78,7 @@ def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wh
     assert f"Tag: {tag}" in text
 
 
-def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
+def test_the_wheel_holds_the_package_only(built):
     files = {name for name in built[1].files if ".dist-info/" not in name}
     assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
@@ -91,47 +86,40 @@ def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
 def listed(built: tuple[Project, Wheel], folder: Path, *command: str) -> str:
     """Return what a command prints of the library."""
     (library := folder / "library.so").write_bytes(built[1].library)
-    done = subprocess.run([*command, library], capture_output=True, text=True, check=True)
-    return done.stdout
+    return run_program(*command, library).stdout
 
 
-def test_the_library_exports_only_its_entry_functions(
-    built: tuple[Project, Wheel], tmp_path: Path
-) -> None:
+def test_the_library_exports_only_its_entry_functions(built, tmp_path):
     command = ("nm", "--dynamic", "--defined-only", "--format=just-symbols")
     names = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
     assert set(listed(built, tmp_path, *command).split()) == names
 
 
-def test_the_library_needs_libtorch_without_a_path(
-    built: tuple[Project, Wheel], tmp_path: Path
-) -> None:
+def test_the_library_needs_libtorch_without_a_path(built, tmp_path):
     needed = listed(built, tmp_path, "readelf", "--dynamic")
     assert "[libtorch_cpu.so]" in needed
     assert "RUNPATH" not in needed
     assert "RPATH" not in needed
 
 
-def test_flags_are_passed_as_written_those_of_the_environment_last(
-    built: tuple[Project, Wheel],
-) -> None:
+def test_flags_are_passed_as_written_those_of_the_environment_last(built):
     project, wheel = built
     assert b"a b$$c\0" in wheel.library
     [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
     assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
 
 
-def test_cxx_may_have_several_words(built: tuple[Project, Wheel]) -> None:
+def test_cxx_may_have_several_words(built):
     # For the names of macros, for each object, for the library.
     lines = (built[0].root / "my tools" / "wrapper.log").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["g++"] * 5
 
 
-def test_max_jobs_reaches_ninja(built: tuple[Project, Wheel]) -> None:
+def test_max_jobs_reaches_ninja(built):
     assert (built[0].root / "my tools" / "ninja.log").read_text().endswith(" -j 1\n")
 
 
-def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
+def test_the_manifest_describes_the_plugin(built):
     assert built[1].manifest == {
         "manifest_version": abi.MANIFEST_VERSION,
         "contract_version": 1,
@@ -159,16 +147,16 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
     }
 
 
-def test_a_build_imports_neither_torch_nor_the_plugin(built: tuple[Project, Wheel]) -> None:
+def test_a_build_imports_neither_torch_nor_the_plugin(built):
     assert built[0].imported == []
 
 
-def test_no_path_is_in_the_library(built: tuple[Project, Wheel]) -> None:
+def test_no_path_is_in_the_library(built):
     assert str(built[0].root).encode() not in built[1].library
     assert sys.prefix.encode() not in built[1].library
 
 
-def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
+def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path):
     # With debug information and __FILE__, which usually contain the folder.
     env = {"CXXFLAGS": "-g", "SOURCE_DATE_EPOCH": "1700000000"}
     wheels = []
@@ -180,8 +168,8 @@ def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
     assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
 
 
-def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path) -> None:
-    project = tiny_project(tmp_path, SOURCES + 'opp = "opp"\n')
+def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(project):
+    project.configure(SOURCES + 'opp = "opp"\n')
     old = project.write("opp/old.ini", "")
     project.wheel()
     old.rename(old.with_name("new.ini"))
@@ -190,7 +178,7 @@ def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(tmp_path: Path)
     assert "custom_pypto_tiny/opp/old.ini" not in files
 
 
-def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project) -> None:
+def test_metadata_is_prepared_without_compiling(tmp_path, project):
     project.write("csrc/tiny.cpp", "#error not now\n")
     folder = tmp_path / "metadata"
     folder.mkdir()
@@ -198,7 +186,7 @@ def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project
     assert (folder / name / "entry_points.txt").is_file()
 
 
-def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
+def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path):
     project = tiny_project(
         tmp_path / "project",
         f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\nascendc = ["npu/*.cpp"]\n'
@@ -222,7 +210,7 @@ def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) 
     assert other.files.keys() == own.files.keys()
 
 
-def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
+def test_a_project_without_python_gets_its_package(tmp_path):
     project = tiny_project(tmp_path, 'sources = ["src/*.cpp"]\ninclude-dirs = ["csrc"]\n')
     shutil.rmtree(tmp_path / "src")
     # Neither C++ in src nor Python in tests is a package.

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -25,6 +23,7 @@ from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import Violation, violations
+from programs import run_python
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -334,9 +333,6 @@ def test_header_is_the_same_in_every_process() -> None:
         "import pathlib, sys; from custom_pypto_contract import ops_file as o;"
         "from custom_pypto_build.ops_header import header_text as h; print(h(o.read(pathlib.Path(sys.argv[1]))))"
     )
-    command = [sys.executable, "-c", code, CONTRACTS / "everything.toml"]
-    first, second = (
-        subprocess.run(command, env={"PYTHONHASHSEED": seed}, capture_output=True, check=True)
-        for seed in ("1", "2")
-    )
+    command = ("-c", code, CONTRACTS / "everything.toml")
+    first, second = (run_python(*command, env={"PYTHONHASHSEED": seed}) for seed in "12")
     assert first.stdout == second.stdout

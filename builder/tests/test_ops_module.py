@@ -8,7 +8,7 @@ from typing import Any
 
 import golden
 import pytest
-from build_project import BuildFailedError, Project, tiny_project
+from build_project import BuildFailedError, Project
 from custom_pypto_build import ops_module
 from custom_pypto_build.errors import BuildError
 from custom_pypto_contract import ops_file
@@ -90,8 +90,9 @@ def test_what_python_cannot_write_is_refused(file: OpsFile, message: str, tmp_pa
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return tiny_project(tmp_path, "")
+def project(project: Project) -> Project:
+    project.configure("")
+    return project
 
 
 def test_a_build_replaces_the_functions_of_an_earlier_one(project: Project) -> None:

@@ -216,6 +216,13 @@ print(ops.headers_npu_launched())
     assert again == f"launched {needed} 2"
 
 
+def test_kernels_of_one_name_in_two_wheels_are_each_plugin_s_own(machine: Machine) -> None:
+    own, other = machine.put("wheel:dav-2201", "launched"), machine.put("other", "launched_too")
+    load = f"ctypes.CDLL({str(other)!r}, mode=os.RTLD_GLOBAL | os.RTLD_NOW)"
+    code = f"print({load}.launched(), ops.headers_npu_launched())"
+    assert machine.run(code, FAKE_SOC="Ascend910B1") == f"2 launched {own} 1"
+
+
 def test_a_kernel_is_searched_until_it_is_found(machine: Machine) -> None:
     one, _ = machine.put("one", "second"), machine.put("other", "first")
     code = f"""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build.cli import main
+from programs import run_program
 from script import write_kernels
 
 
@@ -16,18 +15,11 @@ def test_run_lets_a_plain_script_use_torch_npu() -> None:
     script = (
         "import torch; print(torch.npu.device_count(), (torch.ones(2).npu() + 1).cpu().tolist())"
     )
-    result = subprocess.run(
-        [
-            *(Path(sys.executable).with_name("custom-pypto-sim"), "run", "--devices", "2", "--"),
-            *(sys.executable, "-W", "ignore", "-c", script),
-        ],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"},
-        check=False,
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines()[-1] == "2 [2.0, 2.0]"
+    simulator = Path(sys.executable).with_name("custom-pypto-sim")
+    python = (sys.executable, "-W", "ignore", "-c", script)
+    options = ("run", "--devices", "2", "--")
+    done = run_program(simulator, *options, *python, env={"TORCH_DEVICE_BACKEND_AUTOLOAD": "1"})
+    assert done.stdout.splitlines()[-1] == "2 [2.0, 2.0]"
 
 
 def test_run_needs_a_command(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+from programs import run_python
 from script import Run
 
 
@@ -23,7 +21,7 @@ def test_activation_after_torch_npu_is_refused(run: Run) -> None:
 
 def test_the_simulator_imports_neither_torch_nor_torch_npu() -> None:
     code = "import sys, custom_pypto_simulator; sys.exit('torch' in sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    run_python("-c", code)
 
 
 def test_memory_runs_out_at_the_limit(run: Run) -> None:
@@ -51,6 +49,8 @@ def test_a_thread_that_waits_with_the_gil_lets_the_stream_use_python(run: Run, w
         function = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(seen.append)
         acl.aclrtLaunchHostFunc(ctypes.c_void_p(stream), function, ctypes.c_void_p(1))
         event.record()
+        # `npu_stream` waits until the queue of torch_npu has recorded the event.
+        stream = torch.npu.current_stream().npu_stream
         handle = {{"Stream": stream, "Event": event.npu_event}}["{wait}"]
         assert acl.aclrtSynchronize{wait}(ctypes.c_void_p(handle)) == 0
         assert seen == [1]

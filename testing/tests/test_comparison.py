@@ -75,11 +75,7 @@ DIFFERENCES = {
         [ZERO, ONE],
         r"output\[1\]: 1 of 1 elements are wrong",
     ),
-    "missing output": (
-        ZERO,
-        (ZERO, ZERO),
-        r"expected output 0, output 1 but .* returned output",
-    ),
+    "missing output": (ZERO, (ZERO, ZERO), r"expected output 0, output 1 but .* returned output"),
     "numbers": ((3, 0.1), (4, 0.1), "output 0: 3, expected 4"),
     **{
         f"{dtype} is exact": (

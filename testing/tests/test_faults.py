@@ -94,10 +94,6 @@ def pair_of_one(x: Tensor) -> tuple[Tensor, Tensor]:
     return result, result.view(-1)
 
 
-def ignore_strides(x: Tensor) -> Tensor:
-    return x.as_strided(x.shape, torch.empty(x.shape).stride(), 0) * 2
-
-
 def fail_on_strides(x: Tensor) -> Tensor:
     if not x.is_contiguous():
         raise RuntimeError("invalid memory access")
@@ -116,15 +112,6 @@ def ignore_stride_of_batches(x: Tensor) -> Tensor:
     return x.as_strided(x.shape, (x.shape[1] * x.shape[2], x.shape[2], 1)) * 2
 
 
-def expect_the_order_of_dims(x: Tensor) -> Tensor:
-    strides = sorted(x.stride(), reverse=True)
-    return x.as_strided(x.shape, strides) * 2
-
-
-def ignore_offset(x: Tensor) -> Tensor:
-    return x.as_strided(x.shape, x.stride(), 0) * 2
-
-
 def refuse_gaps(x: Tensor) -> Tensor:
     if not x.is_contiguous():
         raise RuntimeError("twice: argument 'x' must be contiguous")
@@ -137,30 +124,6 @@ def fake_with_devices_outside_fake_mode(x: Tensor, y: Tensor) -> Tensor:
     return like(x)
 
 
-def backward_by_numpy(ctx: Any, grad: Tensor) -> Tensor:
-    return torch.from_numpy(grad.numpy() * 2)
-
-
-def argsort(x: Tensor) -> tuple[Tensor, Tensor]:
-    return x.argsort(), x * 2
-
-
-def fake_of_argsort(x: Tensor) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)
-
-
-def context_of_argsort(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.mark_non_differentiable(output[0])
-
-
-def square(x: Tensor) -> Tensor:
-    return x.contiguous() ** 2
-
-
-def backward_of_square_once(ctx: Any, grad: Tensor) -> Tensor:
-    return grad * 2 * ctx.saved_tensors[0].detach()
-
-
 def give_other_results_each_time() -> Callable[[Tensor], Tensor]:
     factor = count(2)
     return lambda x: x * next(factor)
@@ -168,10 +131,6 @@ def give_other_results_each_time() -> Callable[[Tensor], Tensor]:
 
 def fix_size(x: Tensor) -> Tensor:
     return x.new_empty(int(x.shape[0]))
-
-
-def add(x: Tensor, y: Tensor) -> Tensor:
-    return x + y
 
 
 STRIDES = partial(Fault, checks.check_strides)
@@ -187,14 +146,18 @@ OPERATOR = partial(Fault, checks.check_operator)
 SYMBOLIC = partial(Fault, checks.check_symbolic_fake, resized=LARGER)
 COMPILED = partial(Fault, partial(checks.check_compiled, backend="aot_eager"))
 SQUARE = partial(
-    Fault, kernel=square, backward=backward_of_square_once, setup_context=setup_context
+    Fault,
+    kernel=lambda x: x.contiguous() ** 2,
+    backward=lambda ctx, grad: grad * 2 * ctx.saved_tensors[0].detach(),
+    setup_context=setup_context,
 )
+WRITING = partial(Fault, schema=ACCUMULATE, args=(X, Y))
 ARGSORT = partial(
     OPERATOR,
-    kernel=argsort,
-    fake=fake_of_argsort,
+    kernel=lambda x: (x.argsort(), x * 2),
+    fake=lambda x: (torch.empty_like(x, dtype=torch.int64), torch.empty_like(x)),
     schema=PAIR,
-    setup_context=context_of_argsort,
+    setup_context=lambda ctx, inputs, output: ctx.mark_non_differentiable(output[0]),
 )
 
 
@@ -219,10 +182,6 @@ def leave_out_the_row_behind_the_grain(x: Tensor) -> Tensor:
     y = on_this_thread(x)
     y[GRAIN : GRAIN + 1] = 0
     return y
-
-
-def use_threads_for_much(x: Tensor) -> Tensor:
-    return x * 2 if x.numel() > 2**20 else on_this_thread(x)
 
 
 def check_large_calls(case: Case) -> None:
@@ -280,12 +239,10 @@ FAULTS = {
         r"twice: its reference, or definition in ops.toml, returns None, but the schema says Tens",
         reference=lambda x: None,
     ),
-    "wrongly mutated argument": Fault(
+    "wrongly mutated argument": WRITING(
         checks.check_mutated,
         "argument 'total': 6 of 6 elements are wrong",
         add_two,
-        schema=ACCUMULATE,
-        args=(X, Y),
         reference=accumulate,
     ),
     "hidden mutation": Fault(
@@ -296,12 +253,8 @@ FAULTS = {
     "write beside an argument": Fault(
         checks.check_unchanged, "argument 'x' was written to", write_beside, args=(X[:5],)
     ),
-    "version that is not bumped": Fault(
-        checks.check_versions,
-        "mutated argument 'total' was not bumped",
-        add_unseen,
-        schema=ACCUMULATE,
-        args=(X, Y),
+    "version that is not bumped": WRITING(
+        checks.check_versions, "mutated argument 'total' was not bumped", add_unseen
     ),
     "version bumped without reason": Fault(
         checks.check_versions, "'x' was bumped, but the schema does not mark it", bump_version
@@ -316,7 +269,8 @@ FAULTS = {
         r"(?s)torch.library.opcheck fails.*test_faketensor: ", fake=None
     ),
     "opcheck with gradients": OPERATOR(
-        "opcheck fails with arguments that require grad", backward=backward_by_numpy
+        "opcheck fails with arguments that require grad",
+        backward=lambda ctx, grad: torch.from_numpy(grad.numpy() * 2),
     ),
     "opcheck with torch's own warning of the op": OPERATOR(
         "not a leaf Tensor is being accessed", fake=warning_fake(touching("acme_op"))
@@ -337,15 +291,14 @@ FAULTS = {
     ),
     "ignored strides of a matrix": STRIDES(
         "argument 'x' that has a gap behind dim 1 and gaps .* and an offset of 1: output",
-        ignore_strides,
+        lambda x: x.as_strided(x.shape, torch.empty(x.shape).stride(), 0) * 2,
         args=(X.view(2, 3),),
     ),
-    "write into gaps": STRIDES(
+    "write into gaps": WRITING(
+        checks.check_strides,
         r"'total' that has gaps .* wrote between the argument's",
         add_and_write_into_gaps,
         fake=None,
-        schema=ACCUMULATE,
-        args=(X, Y),
     ),
     "fake that keeps strides which the kernel does not": STRIDES(
         r"'x' that has dims in the order \[1, 0\]: .*\[1, 2\] by the fake",
@@ -359,11 +312,12 @@ FAULTS = {
         "a gap behind dim 1: output", ignore_stride_of_batches
     ),
     "order of dims that the contract allows": HEADS(
-        r"dims in the order \[1, 0, 2\]: output", expect_the_order_of_dims
+        r"dims in the order \[1, 0, 2\]: output",
+        lambda x: x.as_strided(x.shape, sorted(x.stride(), reverse=True)) * 2,
     ),
     "offset that every contract allows": HEADS(
         "'x' that has an offset of 1: output",
-        ignore_offset,
+        lambda x: x.as_strided(x.shape, x.stride(), 0) * 2,
         contract=ROWS.replace("last_dim_contiguous", "contiguous"),
     ),
     "refusal of strides that the contract allows": HEADS(
@@ -374,7 +328,7 @@ FAULTS = {
     ),
     "output that nobody wrote": DEVICES(
         r"^plus with argument 'y' on meta: the op raises no error, and output is on cpu,",
-        add,
+        torch.add,
         lambda x, y: like(x),
         PLUS,
     ),
@@ -386,7 +340,7 @@ FAULTS = {
     ),
     "fake that compares devices outside FakeTensorMode only": DEVICES(
         r"'y' on meta in FakeTensorMode: the op .* on cpu",
-        add,
+        torch.add,
         fake_with_devices_outside_fake_mode,
         PLUS,
     ),
@@ -416,9 +370,7 @@ FAULTS = {
         fake=lambda x: x.new_empty(12 - x.shape[0]),
     ),
     "op that cannot be compiled": COMPILED(
-        "does not support running with fake tensors",
-        fake=None,
-        error=Exception,
+        "does not support running with fake tensors", fake=None, error=Exception
     ),
     "result that compilation changes": COMPILED(
         "output: 6 of 6 elements differ when compiled with aot_eager",
@@ -440,25 +392,24 @@ FAULTS = {
         checks.check_second_gradients, "the second-order gradients with respect to x"
     ),
     # torch writes such slices elsewhere; core keeps ops of its own namespace from that.
-    "written slice of a tensor that begins inside its memory": Fault(
+    "written slice of a tensor that begins inside its memory": WRITING(
         checks.check_written_slices,
         "argument 'total': .* elements differ as .* compiled with",
         accumulate,
         expect_one_device,
-        schema=ACCUMULATE,
-        args=(X, Y),
         resized=(vector(9), vector(9, seed=1)),
     ),
     "right first gradient where the second is wrong": SQUARE(checks.check_gradients, ""),
+    "right second gradient": Fault(
+        checks.check_second_gradients, "", backward=lambda ctx, grad: grad * 2
+    ),
     "comparison of the author": Fault(
         checks.check_values, "sample is judged by its author", reference=Reference(twice, compare)
     ),
-    "comparison of mutated arguments of the author": Fault(
+    "comparison of mutated arguments of the author": WRITING(
         checks.check_mutated,
         "sample is judged by its author",
         accumulate,
-        schema=ACCUMULATE,
-        args=(X, Y),
         reference=Reference(accumulate, compare_mutated=compare),
     ),
     "gradient of a second result that cannot be traced": ARGSORT(
@@ -467,10 +418,12 @@ FAULTS = {
     ),
     "right gradient of a second result": ARGSORT("", backward=lambda ctx, _, grad: grad * 2),
     "refusal of strides of which no contract speaks": STRIDES("", refuse_gaps),
-    "result on meta": DEVICES("", add, lambda x, y: like(x).to("meta"), PLUS),
+    "result on meta": DEVICES("", torch.add, lambda x, y: like(x).to("meta"), PLUS),
     "right results of several threads": LARGE("", lambda x: x * 2),
     "right results of several threads for a sample": LARGE(
-        "", use_threads_for_much, args=(torch.ones(2, 2**20),)
+        "",
+        lambda x: x * 2 if x.numel() > 2**20 else on_this_thread(x),
+        args=(torch.ones(2, 2**20),),
     ),
     "no call that is split among threads": LARGE(
         "threads: no call was split among threads, neither a sample nor one of 2", on_this_thread
@@ -484,8 +437,7 @@ FAULTS = {
         leave_out_the_row_behind_the_grain,
     ),
     "no reference": Fault(
-        of_op(checks.check_has_reference),
-        r"twice has no reference: .* custom_pypto_references\(\)",
+        of_op(checks.check_has_reference), r"twice has no reference: .* custom_pypto_references\(\)"
     ),
     "reference": Fault(of_op(checks.check_has_reference), "", reference=twice),
     "no samples": NEEDED(r"twice has no samples: .* custom_pypto_samples\(\)", samples=()),
@@ -544,19 +496,6 @@ def test_each_fault_gives_its_message(fault: Fault) -> None:
             fault.check(made)
 
 
-@pytest.fixture
-def right_twice() -> Iterator[Case]:
-    with registered(TWICE, twice, fake=like, backward=lambda ctx, grad: grad * 2) as op:
-        yield case(op, X, resized=LARGER, reference=lambda x: x * 2)
-
-
-@pytest.fixture
-def right_accumulate() -> Iterator[Case]:
-    resized = (vector(9), vector(9, seed=1))
-    with registered(ACCUMULATE, accumulate, fake=expect_one_device) as op:
-        yield case(op, X, Y, resized=resized, reference=accumulate)
-
-
 def test_an_op_is_named_with_its_overload() -> None:
     with registered("twice.all(Tensor x) -> Tensor", twice) as op:
         assert [each.id for each in op_of(op, SampleInput((X,), name="s")).cases] == ["twice.all-s"]
@@ -575,11 +514,6 @@ def test_floats_make_another_graph_at_special_values_only() -> None:
     assert keys[0] == keys[1]
     assert keys[2] == keys[3]
     assert len(set(keys)) == 5
-
-
-def test_right_gradients_pass(right_twice: Case) -> None:
-    checks.check_gradients(right_twice)
-    checks.check_second_gradients(right_twice)
 
 
 class Turned(torch.autograd.Function):
@@ -611,9 +545,7 @@ def test_keyword_only_tensors_get_no_gradient_and_may_have_another_dtype() -> No
         library._destroy()
 
 
-def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(
-    right_twice: Case, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(monkeypatch):
     """As torch 2.15 does."""
     opcheck, touch = torch.library.opcheck, touching("torch.testing._internal.optests")
 
@@ -622,13 +554,15 @@ def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(
         return opcheck(*args, **kwargs)
 
     monkeypatch.setattr(torch.library, "opcheck", touching_opcheck)
-    checks.check_operator(right_twice)
+    with registered(TWICE, twice, fake=like) as op:
+        checks.check_operator(case(op, X))
 
 
-def test_check_leaves_the_sample_as_it_was(right_accumulate: Case) -> None:
-    before = right_accumulate.args[1].clone()
-    checks.check_mutated(right_accumulate)
-    assert right_accumulate.args[1].equal(before)
+def test_check_leaves_the_sample_as_it_was() -> None:
+    before = Y.clone()
+    with registered(ACCUMULATE, accumulate, fake=expect_one_device) as op:
+        checks.check_mutated(case(op, X, Y, reference=accumulate))
+    assert Y.equal(before)
 
 
 def test_a_slow_reference_gets_no_further_call() -> None:

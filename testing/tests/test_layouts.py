@@ -35,7 +35,7 @@ def allows(strides: str, tensor: torch.Tensor) -> bool:
 
 
 @pytest.mark.parametrize("strides", STRIDES)
-def test_each_layout_is_allowed_and_keeps_the_values(strides: str) -> None:
+def test_each_layout_is_allowed_and_keeps_the_values(strides):
     x = torch.arange(120.0).view(SIZES)
     for layout in layouts_of(strides, SIZES):
         copy = layout.copy(x)
@@ -44,9 +44,7 @@ def test_each_layout_is_allowed_and_keeps_the_values(strides: str) -> None:
 
 
 @pytest.mark.parametrize(("strides", "wanted"), STRIDES.items())
-def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
-    strides: str, wanted: int
-) -> None:
+def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(strides, wanted):
     random, contract = Random(0), contract_of(op_with(strides))
     drawn = [draw(contract, random)["x"] for _ in range(200)]
     assert all(allows(strides, each) for each in drawn)
@@ -61,18 +59,18 @@ def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
     assert moved == ({0, 1, 2, 3} if wanted == 4 else {0, 1, 2} if wanted == 3 else set())
 
 
-def test_strided_heads_are_among_the_layouts() -> None:
+def test_strided_heads_are_among_the_layouts():
     found = {tuple(each.strides(SIZES)) for each in layouts_of("last_dim_contiguous", SIZES)}
     assert (75, 15, 5, 1) in found
 
 
-def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> None:
+def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps():
     empty = torch.empty(2**40, 0, 2**20)
     for layout in layouts_of("any", empty.shape):
         assert layout.copy(empty).untyped_storage().nbytes() < 100
 
 
-def test_a_layout_is_drawn_that_the_rules_allow() -> None:
+def test_a_layout_is_drawn_that_the_rules_allow():
     rule = '{ argument = "x", check = "x.is_contiguous", message = "must be dense" }'
     contract = contract_of(op_with("any", f"rules = [{rule}]"))
     random = Random(0)
@@ -80,13 +78,13 @@ def test_a_layout_is_drawn_that_the_rules_allow() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["strides[0] >= 0", "shape[0] != 2", "is_contiguous"])
-def test_rules_read_tensors_that_nothing_could_hold(attribute: str) -> None:
+def test_rules_read_tensors_that_nothing_could_hold(attribute):
     rule = f'{{ argument = "x", check = "x.{attribute}", message = "must fit" }}'
     contract = contract_of(op_with("any", f"rules = [{rule}]"))
     assert list(violations(contract, Random(0)))
 
 
-def test_arguments_are_drawn_by_position_and_by_name() -> None:
+def test_arguments_are_drawn_by_position_and_by_name():
     contract = contract_of(op_with("any"))
     given = draw(contract, Random(0))
     sample = as_sample(contract, given)
@@ -96,12 +94,12 @@ def test_arguments_are_drawn_by_position_and_by_name() -> None:
     assert {len(each.args) for each in drawn_samples(contract)} == {0, 2}
 
 
-def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only() -> None:
+def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only():
     names = [each.name for each in drawn_samples(contract_of(op_with("any")))]
     assert "drawn-float64" in names
 
 
-def test_samples_for_npus_keep_the_limits_of_their_kernels() -> None:
+def test_samples_for_npus_keep_the_limits_of_their_kernels():
     limit = '{ argument = "k", check = "k >= 3", message = "must be 3 or more" }'
     contract = contract_of(op_with("any", f"npu.limits = [{limit}]"))
     samples = {each.name: each for each in drawn_samples(contract, "npu")}

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
 
@@ -18,6 +16,7 @@ import torch
 from cross_build import PLUGINS, Build, isas_of
 from custom_pypto_sparse_attention import samples
 from emulated_ops import VARIABLE, Emulator
+from programs import run_python
 from repository import ROOT
 
 # Armv8.2; the same with dot products of int8; and all that the emulator knows, bf16 and matrix
@@ -101,12 +100,7 @@ def test_the_isa_that_is_forced_multiplies_bf16_by_its_instruction(build: Build,
 def test_the_plugins_tests_pass(build: Build, plugin: str, isa: str) -> None:
     names, selected = TESTS[plugin]
     files = [f"plugins/{plugin}/tests/{name}" for name in names.split()]
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "emulated_ops", "-k", selected, *files]
-    variables = {
-        VARIABLE: json.dumps(build.command(CPUS[isa], isa)),
-        "PYTHONPATH": str(Path(__file__).parent),
-    }
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **variables}, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout
+    command = ("-m", "pytest", "-q", "-p", "emulated_ops", "-k", selected, *files)
+    emulator = json.dumps(build.command(CPUS[isa], isa))
+    variables = {VARIABLE: emulator, "PYTHONPATH": str(Path(__file__).parent)}
+    run_python(*command, cwd=ROOT, env=variables)

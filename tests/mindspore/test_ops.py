@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import copy
 import pydoc
-import subprocess
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +16,7 @@ import torch
 from custom_pypto_mindspore.memory import DTYPES, dtype_name, to_mindspore, to_torch
 from custom_pypto_mindspore.op import leaves, map_leaves
 from custom_pypto_testing.drawn_samples import drawn_samples
+from programs import run_python
 from repository import ROOT
 
 OPS = [record.name for record in custom_pypto.core.ops()]
@@ -52,14 +51,14 @@ def assert_same(got: Any, wanted: Any) -> None:
             assert ours == torchs
 
 
-def test_the_ops_are_those_of_the_plugins() -> None:
+def test_the_ops_are_those_of_the_plugins():
     assert dir(cp.ops) == sorted(OPS)
     # gated_silu is a third party's.
     assert {"add_custom", "gated_silu", "npu_sparse_flash_attention"} <= set(OPS)
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_results_and_writes_are_torchs(op: str) -> None:
+def test_results_and_writes_are_torchs(op):
     samples = custom_pypto.core.samples(op) or tuple(drawn_samples(custom_pypto.core.contract(op)))
     assert samples
     for sample in samples:
@@ -78,7 +77,7 @@ def test_results_and_writes_are_torchs(op: str) -> None:
 
 
 @pytest.mark.parametrize("by_name", [False, True])
-def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name: bool) -> None:
+def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name):
     draw = np.random.default_rng(0).integers
     # Sampled tokens are of 2 queries of 3 sequences, whose block tables have 4 blocks of 32 slots.
     sizes = {"num_seqs": 3, "num_queries": 2, "block_size": 32}
@@ -95,7 +94,7 @@ def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name: bool) -> 
         assert call[name].asnumpy().tolist() == value.tolist(), name
 
 
-def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.Tensor) -> None:
+def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector):
     results, count = cp.ops.nested([vector, vector + 1], None, scale=2, dtype=mindspore.bfloat16)
     assert count == 2
     assert [each.dtype for each in results] == [mindspore.bfloat16] * 2
@@ -104,7 +103,7 @@ def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.T
     assert by_name.asnumpy().tolist() == [2, 4, 6, 8]
 
 
-def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
+def test_results_are_a_tuple_or_none(vector):
     results = cp.ops.add_custom_backward(vector)
     assert isinstance(results, tuple)
     assert [type(each) for each in results] == [mindspore.Tensor] * 2
@@ -116,9 +115,7 @@ def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
     [lambda x: (x, x[:3]), lambda x: (x,), lambda x: (x, 3), lambda x: (x, x, x)],
     ids=["shape", "missing", "type", "too many"],
 )
-def test_errors_of_the_op_are_torchs_own(
-    vector: mindspore.Tensor, arguments: Callable[[Any], tuple[Any, ...]]
-) -> None:
+def test_errors_of_the_op_are_torchs_own(vector, arguments):
     with pytest.raises(RuntimeError) as theirs:
         torch.ops.custom_pypto.add_custom(*arguments(torch.zeros(4)))
     with pytest.raises(RuntimeError) as ours:
@@ -136,9 +133,7 @@ def test_errors_of_the_op_are_torchs_own(
     ids=["torch", "parameter", "numpy"],
 )
 @pytest.mark.parametrize("in_grad", [False, True], ids=["plain", "in_grad"])
-def test_foreign_tensors_are_refused_by_name(
-    vector: mindspore.Tensor, foreign: Any, kind: str, in_grad: bool
-) -> None:
+def test_foreign_tensors_are_refused_by_name(vector, foreign, kind, in_grad):
     def refusal(op: str, *args: Any, **kwargs: Any) -> str:
         def call(_: Any) -> Any:
             return getattr(cp.ops, op)(*args, **kwargs)
@@ -155,24 +150,24 @@ def test_foreign_tensors_are_refused_by_name(
     assert refusal("add_custom", vector, vector, foreign) == f"add_custom: got{way_out}"
 
 
-def test_an_unknown_op_is_explained() -> None:
+def test_an_unknown_op_is_explained():
     with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
         cp.ops.add_custon  # noqa: B018
 
 
-def test_help_shows_the_contract() -> None:
+def test_help_shows_the_contract():
     shown = pydoc.plain(pydoc.render_doc(cp.ops.add_custom))
     assert "add_custom(Tensor self, Tensor other) -> Tensor" in shown
     assert "other  [*shape], dtype of self" in shown
 
 
-def test_a_copy_of_a_cell_has_the_same_op() -> None:
+def test_a_copy_of_a_cell_has_the_same_op():
     assert copy.deepcopy({"op": cp.ops.add_custom})["op"] is cp.ops.add_custom
     assert repr(cp.ops.add_custom) == "<custom_pypto_mindspore.ops.add_custom>"
 
 
 @pytest.mark.parametrize("page", ["docs/mindspore.md", "integrations/mindspore/README.md"])
-def test_the_python_of_a_page_runs(page: str) -> None:
+def test_the_python_of_a_page_runs(page):
     # In a process that has done nothing else, as a user runs it.
     code = f"import readme, pathlib; readme.run_page(pathlib.Path({str(ROOT / page)!r}))['cp']"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tests", check=True)
+    run_python("-c", code, cwd=ROOT / "tests")

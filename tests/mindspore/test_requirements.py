@@ -5,13 +5,12 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 from custom_pypto_mindspore import requirements
+from programs import run_python
 
 
 @pytest.mark.parametrize(
@@ -27,9 +26,7 @@ from custom_pypto_mindspore import requirements
         ),
     ],
 )
-def test_a_missing_or_old_mindspore(
-    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str
-) -> None:
+def test_a_missing_or_old_mindspore(monkeypatch, version, message):
     def find(_: str) -> str:
         if version is None:
             raise importlib.metadata.PackageNotFoundError
@@ -41,11 +38,10 @@ def test_a_missing_or_old_mindspore(
     assert str(caught.value) == f"custom_pypto_mindspore: {message}"
 
 
-def test_an_unknown_layout_names_the_tested_mindspore() -> None:
+def test_an_unknown_layout_names_the_tested_mindspore():
     code = "import mindspore.graph.api as api; del api._pynative_executor"
     code += "\nimport custom_pypto_mindspore"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    last = done.stderr.strip().splitlines()[-1]
+    last = run_python("-c", code, status=1).stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: custom_pypto_mindspore: mindspore ")
     assert "has no attribute '_pynative_executor'" in last
     assert last.endswith("pip install 'mindspore==2.10.0'")
@@ -55,9 +51,7 @@ USES = [(module, use) for module, uses in requirements.USED.items() for use in u
 
 
 @pytest.mark.parametrize(("module", "use"), USES, ids=[use for _, use in USES])
-def test_what_is_missing_or_takes_other_arguments_is_named(
-    monkeypatch: pytest.MonkeyPatch, module: str, use: str
-) -> None:
+def test_what_is_missing_or_takes_other_arguments_is_named(monkeypatch, module, use):
     path, is_function, known = use.partition("(")
     owner, _, name = path.rpartition(".")
     holder: Any = importlib.import_module(module)
@@ -77,7 +71,7 @@ def test_what_is_missing_or_takes_other_arguments_is_named(
         requirements.check_layout()
 
 
-def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:
+def test_the_metadata_and_tox_name_the_version_that_is_checked():
     extra = importlib.metadata.requires("custom-pypto-mindspore") or []
     assert any(each.startswith(f"mindspore>={requirements.MINIMUM}") for each in extra)
     tox = Path(__file__).parents[2] / "tox.ini"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE))
 
 from simulated import Simulated  # noqa: E402
-from worker import MODULES, Start, Worker  # noqa: E402
+from worker import MODULES, RunCode, Start, Worker  # noqa: E402
 
 KERNELS = ("custom", "stock")
 """The kernels of a machine: those of custom opp packages and CANN's own, or only CANN's own."""
@@ -96,7 +96,7 @@ def start(
 
 
 @pytest.fixture(scope="session")
-def run_code(opp: dict[str, str], machines: Simulated) -> Callable[[str, str], str]:
+def run_code(opp: dict[str, str], machines: Simulated) -> RunCode:
     """Run code in a new process with these kernels; returns all that it printed."""
 
     def run(kernels: str, code: str) -> str:

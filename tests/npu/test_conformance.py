@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from programs import pip_install
 from repository import THIRD_PARTY, write_project
 from simulated import Simulated
 
@@ -28,7 +26,6 @@ import os, pytest, sys
 os.chdir({!r})
 sys.exit(pytest.main({!r}))
 """
-PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index")
 REGISTERED = 'plugin.def<Op>().impl<&rms_norm_cpu>("CPU").impl<&Op::launch>("PrivateUse1");'
 WRONG = 'plugin.def<ops::wrong_graph>().impl<&ops::wrong_graph::launch>("PrivateUse1");'
 
@@ -50,21 +47,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     replace_in(contract, "epsilon=epsilon)", "epsilon=0.25)")
     contract.write_text(right + contract.read_text(encoding="utf-8"), encoding="utf-8")
     replace_in(source / "csrc" / "rms_norm.cpp", REGISTERED, f"{REGISTERED} {WRONG}")
-    subprocess.run(
-        [*PIP, "--no-build-isolation", "--target", folder / "site", source],
-        # The kernels that are tested are CANN's.
-        env={**os.environ, "CXXFLAGS": "-O0", "CUSTOM_PYPTO_BUILD_CHECK": "0"},
-        check=True,
-    )
+    pip_install(source, folder / "site", CUSTOM_PYPTO_BUILD_CHECK="0")
     return folder / "site"
 
 
 @pytest.fixture(scope="module")
 def outcomes(
-    site: Path,
-    opp: dict[str, str],
-    machines: Simulated,
-    tmp_path_factory: pytest.TempPathFactory,
+    site: Path, opp: dict[str, str], machines: Simulated, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, str]:
     """What became of each test of the suite; of the wrong op, only its graphs are tested."""
     folder = tmp_path_factory.mktemp("suite")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from worker import Start
+from worker import RunCode, Start
 
 
 def test_takes_what_aclnn_does_not(start: Start, queue: int) -> None:
@@ -25,9 +23,7 @@ def test_without_it_int32_is_refused_with_the_way_out(start: Start) -> None:
     assert "adv_step_flash has none, where the plugin was built with CANN" in message
 
 
-def test_without_any_kernel_the_error_says_how_to_get_one(
-    run_code: Callable[[str, str], str],
-) -> None:
+def test_without_any_kernel_the_error_says_how_to_get_one(run_code: RunCode) -> None:
     code = """
 import os, torch, torch_npu, custom_pypto
 del os.environ["ASCEND_CUSTOM_OPP_PATH"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from programs import run_program
+from worker import RunCode
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -23,7 +22,7 @@ RUNS: dict[str, tuple[Path, dict[str, str]]] = {
 
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_a_script_like_the_published_examples_runs(
-    run_code: Callable[[str, str], str], kernels: str, name: str
+    run_code: RunCode, kernels: str, name: str
 ) -> None:
     script, variables = RUNS[name]
     code = f"import os, runpy; os.environ.update({variables})\n"
@@ -47,7 +46,7 @@ except RuntimeError as error:
 
 
 def test_cann_s_own_kernel_has_no_log_sum_exp_of_paged_keys(
-    run_code: Callable[[str, str], str], opp: dict[str, str], tmp_path: Path
+    run_code: RunCode, opp: dict[str, str], tmp_path: Path
 ) -> None:
     libraries = tmp_path / "lib64"
     libraries.mkdir()
@@ -61,16 +60,8 @@ def test_cann_s_own_kernel_has_no_log_sum_exp_of_paged_keys(
 # It imports custom_pypto before torch, and has torch import torch_npu; torchair comes last.
 # core/tests/test_graph.py has the other orders.
 def test_a_script_runs_in_a_process_that_has_imported_nothing(opp: dict[str, str]) -> None:
-    environment = {**os.environ, "ASCEND_CUSTOM_OPP_PATH": opp["custom"], **IN_NZ}
-    environment.pop("TORCH_DEVICE_BACKEND_AUTOLOAD", None)
-    simulator = str(Path(sys.executable).with_name("custom-pypto-sim"))
-    script = str(SCRIPTS / "sparse_attention.py")
-    done = subprocess.run(
-        [simulator, "run", "--", sys.executable, "-W", "ignore", script],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    simulator = Path(sys.executable).with_name("custom-pypto-sim")
+    script = (sys.executable, "-W", "ignore", SCRIPTS / "sparse_attention.py")
+    variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"], "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    done = run_program(simulator, "run", "--", *script, env=variables | IN_NZ)
     assert done.stdout.splitlines()[-1] == "same result"

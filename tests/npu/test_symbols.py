@@ -5,14 +5,12 @@ Other versions of torch_npu are for tests/symbols, which downloads them.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from libtorch_npu import exported, looked_up, package
+from programs import run_program, run_python
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "npu.md").read_text("utf-8")
 
@@ -80,29 +78,16 @@ ANSWERS = {
 @pytest.mark.parametrize("flag", ANSWERS)
 def test_torchair_s_own_core_answers_as_converters_read_it(tmp_path: Path, flag: str) -> None:
     core = package("torch_npu") / "dynamo" / "torchair" / "core" / "_torchair.so"
-    environment = {**os.environ, "LD_LIBRARY_PATH": str(package("torch") / "lib")}
-    command = ["ldd", "-r", str(core)]
-    listed = subprocess.run(command, capture_output=True, text=True, env=environment).stdout
+    libraries = {"LD_LIBRARY_PATH": str(package("torch") / "lib")}
+    listed = run_program("ldd", "-r", core, env=libraries).stdout
     # One library for all of CANN. Its other functions return 0.
     of_strings = "_ZNK?2ge12AscendString(?:C1|9Get)"
     missing = {*re.findall(rf"undefined symbol: (?!_?Py|{of_strings})(\w+)", listed)}
     source = CANN + "".join(f'extern "C" int {name}() {{ return 0; }}\n' for name in missing)
-    build = [
-        "g++",
-        "-shared",
-        "-fPIC",
-        "-w",
-        flag,
-        "-x",
-        "c++",
-        "-o",
-        str(tmp_path / "cann.so"),
-        "-",
-    ]
-    subprocess.run(build, input=source, text=True, check=True)
+    (tmp_path / "cann.cpp").write_text(source)
+    options = ("-shared", "-fPIC", "-w", flag, "-o", tmp_path / "cann.so")
+    run_program("g++", *options, tmp_path / "cann.cpp")
     for name in {*re.findall(r"(\S+) => not found", listed)}:
         (tmp_path / name).symlink_to("cann.so")
-    command = [sys.executable, "-c", ASK, str(core)]
-    environment["LD_LIBRARY_PATH"] = str(tmp_path)
-    answers = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    answers = run_python("-c", ASK, core, env={"LD_LIBRARY_PATH": str(tmp_path)})
     assert answers.stdout == f"{ANSWERS[flag]}\n"

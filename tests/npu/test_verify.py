@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from custom_pypto_testing.verification.processes import RUNS
+from programs import run_program
 from simulated import Simulated
 from verifying import Verify, read_json
+from worker import RunCode
 
 # Not the plugin of this name, which has two.
 ONE_OP = "custom_pypto::add_custom"
@@ -92,7 +91,7 @@ print(run_check("results", op, 2, print))
 
 
 def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
-    run_code: Callable[[str, str], str],
+    run_code: RunCode,
 ) -> None:
     printed = run_code("custom", DRAWN)
     assert "drawn-0: add_custom(self=" in printed
@@ -127,7 +126,7 @@ except AssertionError as error:
     ("kernel", "check"), [("on_another_stream", "check_streams"), ("once", "check_capture")]
 )
 def test_an_op_that_does_not_wait_for_its_stream_or_is_not_captured_is_found(
-    run_code: Callable[[str, str], str], kernel: str, check: str
+    run_code: RunCode, kernel: str, check: str
 ) -> None:
     printed = run_code("custom", WRONG_OP.format(kernel=kernel, check=check))
     assert "found: output: " in printed, printed
@@ -137,16 +136,11 @@ def test_processes_of_their_own_name_a_device_without_memory_and_call_no_op(
     opp: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "report.md"
-    command = ["custom-pypto", "verify", ONE_OP, "--output", str(file)]
+    command = ("custom-pypto", "verify", ONE_OP, "--output", file)
     variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"], "CUSTOM_PYPTO_SIM_MEMORY": "1000000"}
-    done = subprocess.run(
-        ["custom-pypto-sim", "run", "--", *command],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
+    # `doctor` loads each plugin in a process of its own.
+    variables["CUSTOM_PYPTO_PLUGINS"] = "add_custom"
+    run_program("custom-pypto-sim", "run", "--", *command, status=1, env=variables)
     data = read_json(file.read_text(encoding="utf-8"))
     assert data["seconds"] > 0
     add, *others = data["checks"]
@@ -158,9 +152,6 @@ def test_processes_of_their_own_name_a_device_without_memory_and_call_no_op(
 
 
 def test_without_npu_and_simulator_the_command_says_so(tmp_path: Path) -> None:
-    done = subprocess.run(
-        ["custom-pypto", "verify"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
+    done = run_program("custom-pypto", "verify", cwd=tmp_path, status=2)
     assert "there is no NPU here: torch_npu cannot be imported (ImportError: " in done.stderr
     assert list(tmp_path.iterdir()) == []

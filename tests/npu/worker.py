@@ -68,3 +68,5 @@ class Worker:
 
 
 Start = Callable[..., Worker]
+RunCode = Callable[[str, str], str]
+Launch = Callable[..., Any]

@@ -5,14 +5,13 @@ The tests download the published wheels, 40 MB each: `tox -e wheels,symbols`.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from custom_pypto_contract.abi import TORCH_NPU
 from libtorch_npu import exported, looked_up
+from programs import run_python
 
 # The library is the same for every Python: this one has wheels of all these versions.
 FOR = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "--abi=cp311")
@@ -20,10 +19,8 @@ FOR = ("--only-binary=:all:", "--python-version=3.11", "--implementation=cp", "-
 
 def published(version: str, folder: Path) -> Path:
     """libtorch_npu.so of the newest wheel of a version."""
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", *FOR]
-    command = [*pip, "--dest", str(folder), f"torch_npu=={version}.*"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    options = ("--quiet", "--no-deps", *FOR, "--dest", folder)
+    run_python("-m", "pip", "download", *options, f"torch_npu=={version}.*")
     (wheel,) = folder.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         return Path(archive.extract("torch_npu/lib/libtorch_npu.so", folder))

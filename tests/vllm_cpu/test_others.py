@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 import transformers
 from checkpoints import prompts
 from engine import engine, generate
+from programs import run_python
 from tiny_models import VOCABULARY
 
 # It has our layer, which vLLM makes for all models with MLA, and our platform.
@@ -50,13 +50,8 @@ def test_a_dense_model_has_the_tokens_that_it_has_without_the_wheel(tmp_path: Pa
     torch.manual_seed(0)
     config = transformers.DeepseekV3Config(**SIZES)
     transformers.DeepseekV3ForCausalLM(config).save_pretrained(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT, tmp_path],
-        env={**os.environ, "VLLM_PLUGINS": "", "PYTHONPATH": os.pathsep.join(sys.path)},
-        stderr=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    variables = {"VLLM_PLUGINS": "", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = run_python("-c", WITHOUT, tmp_path, env=variables)
     without = json.loads(next(each for each in done.stderr.splitlines() if each[:2] == "[["))
     with engine(tmp_path) as llm:
         from vllm.platforms import current_platform

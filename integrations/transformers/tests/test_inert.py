@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import torch
+from programs import run_python
 
 # Imports nothing of ours but the module given.
 SCRIPT = """
@@ -71,9 +71,7 @@ Results = dict[tuple[str, str], list[Any]]
 def results(folder: Path, *first: str) -> Results:
     """Return what the script finds in a process of its own that imports ``first``."""
     file = folder / "results.pt"
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", SCRIPT, str(file), *first]
-    subprocess.run(command, env=environment, check=True)
+    run_python("-c", SCRIPT, file, *first, env={"PYTHONPATH": os.pathsep.join(sys.path)})
     return torch.load(file, weights_only=False)
 
 

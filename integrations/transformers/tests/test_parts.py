@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pkgutil
-import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 from custom_pypto_transformers import growing_cache, requirements, served
 from custom_pypto_transformers.parts import Parts
+from programs import run_python
 
 Difference = Callable[[], str | None]
 DIFFERENCES: list[Difference] = [
@@ -113,9 +113,7 @@ assert glm.config._attn_implementation == "custom_pypto"
 
 
 def run_after(change: str, code: str = CHANGE) -> list[str]:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-c", code, change]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = run_python("-c", code, change, env={"PYTHONPATH": os.pathsep.join(sys.path)})
     return done.stdout.splitlines()
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from custom_pypto_transformers import requirements
+from programs import run_python
 
 OLD = (
     "transformers {} is too old for its sparse attention models, 5.15.1 is the first that works:"
@@ -25,9 +24,7 @@ OLD = (
         *((version, None) for version in ("5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0")),
     ],
 )
-def test_a_transformers_that_is_missing_or_too_old_is_refused(
-    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str | None
-) -> None:
+def test_a_transformers_that_is_missing_or_too_old_is_refused(monkeypatch, version, message):
     def find(name: str) -> str:
         if version is None:
             raise importlib.metadata.PackageNotFoundError(name)
@@ -42,14 +39,9 @@ def test_a_transformers_that_is_missing_or_too_old_is_refused(
     return None
 
 
-def test_missing_ops_are_named_by_the_import() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", "import custom_pypto_transformers"],
-        env={**os.environ, "CUSTOM_PYPTO_DISABLE": "sparse_attention"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 1
+def test_missing_ops_are_named_by_the_import():
+    variables = {"CUSTOM_PYPTO_DISABLE": "sparse_attention"}
+    done = run_python("-c", "import custom_pypto_transformers", status=1, env=variables)
     assert done.stderr.endswith(
         "ImportError: custom_pypto_transformers: the ops of these wheels are missing; install"
         " them, or see `custom-pypto list` for why they did not load:"
@@ -57,9 +49,7 @@ def test_missing_ops_are_named_by_the_import() -> None:
     )
 
 
-def test_a_torch_npu_that_cannot_be_imported_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_torch_npu_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
     (tmp_path / "torch_npu.py").write_text("raise ImportError('libhccl.so: no such file')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "torch_npu", raising=False)
@@ -67,7 +57,7 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(
         requirements.check_requirements()
 
 
-def test_the_metadata_and_tox_name_the_versions_of_the_messages() -> None:
+def test_the_metadata_and_tox_name_the_versions_of_the_messages():
     needed = importlib.metadata.requires("custom-pypto-transformers") or []
     assert f"transformers>={requirements.MINIMUM}" in needed
     tox = Path(__file__).parents[3] / "tox.ini"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import custom_pypto  # noqa: F401
 import pytest
 import torch
-from threads import use_threads
+from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
 from torch import Tensor
 
 add_custom = torch.ops.custom_pypto.add_custom

@@ -12,7 +12,7 @@ from cpp_constant import cpp_constant
 from custom_pypto_lightning_indexer import comparison, reference
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
-from threads import use_threads
+from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
 
 indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 CSRC = Path(__file__).parents[1] / "csrc"

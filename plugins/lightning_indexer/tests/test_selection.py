@@ -14,6 +14,7 @@ from cpp_constant import cpp_constant
 indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 CSRC = Path(__file__).parents[1] / "csrc"
 
+SPECIALS = [torch.nan, -torch.nan, torch.inf, -torch.inf, 0.0]
 SIZES = [1, 2, 15, 16, 17, 129, 1000, 4096, 5000, 40000]
 
 
@@ -77,7 +78,7 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
     "periodic": lambda n: (torch.arange(n) % 64).float(),
     "subnormal": lambda n: (torch.arange(n) * 7919 % n).to(torch.int32).view(torch.float32),
     "specials": lambda n: random_scores(n).where(
-        torch.arange(n) % 3 > 0, torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0]).repeat(n)[:n]
+        torch.arange(n) % 3 > 0, torch.tensor(SPECIALS).repeat(n)[:n]
     ),
     "every-bit-pattern": spread_over_exponents,
     # A sort by distance from the highest score distinguishes these in part, or not at all.

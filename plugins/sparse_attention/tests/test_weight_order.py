@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,6 +16,7 @@ from custom_pypto_sparse_attention.weight_order import (
     declared_for_a_test,
     weights_are_nz,
 )
+from programs import run_python
 from refusals import assert_refused
 from torch import Tensor
 
@@ -163,8 +162,8 @@ PROCESSES: dict[tuple[str, str], str] = {
 
 def test_the_variable_declares_for_the_process_unless_its_value_is_wrong() -> None:
     code = f"CASES, VARIABLE = {[*PROCESSES]}, {VARIABLE!r}\n{FORKS}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    for (process, wanted), found in zip(PROCESSES.items(), done.stdout.splitlines(), strict=True):
+    found_lines = run_python("-c", code).stdout.splitlines()
+    for (process, wanted), found in zip(PROCESSES.items(), found_lines, strict=True):
         assert found.startswith(wanted), process
 
 

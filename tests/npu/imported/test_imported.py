@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +11,7 @@ from typing import Any
 import pytest
 from custom_pypto_cli import main
 from custom_pypto_simulator_build import build_kernels
+from programs import pip_install
 from simulated import Simulated
 
 HERE = Path(__file__).parent
@@ -46,26 +44,18 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(package: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the plugin of all operators, as pip has installed it."""
     folder = tmp_path_factory.mktemp("imported")
-    sources = [
-        "--reg-op",
-        str(SOURCES / "add_custom.txt"),
-        "--op-plugin",
-        str(HERE / "functions.yaml"),
-    ]
-    sources += ["--aclnn", str(package / "op_api" / "include" / "aclnn_add_custom.h")]
+    sources = {
+        "--reg-op": SOURCES / "add_custom.txt",
+        "--op-plugin": HERE / "functions.yaml",
+        "--aclnn": package / "op_api" / "include" / "aclnn_add_custom.h",
+    }
+    options = [str(each) for option in sources.items() for each in option]
     plugin = folder / "operators"
-    assert main(["import", *sources, "--output", str(plugin)]) == 0
+    assert main(["import", *options, "--output", str(plugin)]) == 0
     assert not (plugin / "decisions.txt").exists()
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
-    site = folder / "site"
-    subprocess.run(
-        [*pip, "--no-build-isolation", "--target", site, plugin],
-        # The tests are of the host's code, which -O0 compiles in half the time.
-        env={**os.environ, "CXXFLAGS": f"{os.environ.get('CXXFLAGS', '')} -O0"},
-        check=True,
-    )
+    pip_install(plugin, folder / "site")
     shutil.rmtree(plugin)
-    return site
+    return folder / "site"
 
 
 @pytest.fixture(scope="module")

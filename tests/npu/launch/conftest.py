@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from custom_pypto_build import plugin_library
 from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
+from worker import Launch
 
 HERE = Path(__file__).parent
 
@@ -74,7 +75,7 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
 
 
 @pytest.fixture
-def launch(tmp_path: Path, package: Path, plugin: Path, simulated: Simulated) -> Callable[..., Any]:
+def launch(tmp_path: Path, package: Path, plugin: Path, simulated: Simulated) -> Launch:
     """Run code that calls the plugin's ops with torch_npu; return what it gave.
 
     Each call has a process of its own: torch_npu reads its environment once, and drops later ops

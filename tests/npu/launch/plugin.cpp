@@ -19,24 +19,24 @@ namespace {
 using custom_pypto::ScalarType;
 using custom_pypto::npu::TypedScalar;
 using torch::stable::Tensor;
+using namespace ops;
 
-ops::test_everything::Outputs everything(const ops::test_everything::Arguments& a,
-                                         const ops::test_everything::Sizes&) {
+test_everything::Outputs everything(const test_everything::Arguments& a,
+                                    const test_everything::Sizes&) {
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
   EXEC_NPU_CMD(aclnnEverything, a.self, a.bias, a.list, a.text, a.maybe_text, a.numbers, a.reals,
                a.flags, a.real, a.number, a.flag, a.dtype, TypedScalar(a.scalar), out);
   return {out};
 }
 
-ops::test_layout::Outputs layout(const ops::test_layout::Arguments& a,
-                                 const ops::test_layout::Sizes&) {
+test_layout::Outputs layout(const test_layout::Arguments& a, const test_layout::Sizes&) {
   Tensor out = custom_pypto::empty({2 * a.self.dim() + 1}, ScalarType::Long, a.self);
   EXEC_NPU_CMD(aclnnLayout, a.self, out);
   return {out};
 }
 
-ops::test_raw_layout::Outputs raw_layout(const ops::test_raw_layout::Arguments& a,
-                                         const ops::test_raw_layout::Sizes&) {
+test_raw_layout::Outputs raw_layout(const test_raw_layout::Arguments& a,
+                                    const test_raw_layout::Sizes&) {
   const auto rank = static_cast<int64_t>(a.sizes.size());
   Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, a.self);
   const custom_pypto::npu::RawTensor raw{a.self, a.sizes};
@@ -69,8 +69,7 @@ int scale_kernel(uint32_t blocks, void* l2ctrl, void* stream, const float* in, f
   return enqueue(stream, "scale", &run_scale, scale.release(), [](void*) {});
 }
 
-ops::test_scaled::Outputs scaled(const ops::test_scaled::Arguments& a,
-                                 const ops::test_scaled::Sizes&) {
+test_scaled::Outputs scaled(const test_scaled::Arguments& a, const test_scaled::Sizes&) {
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
   custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, a.self, out, a.self.numel(),
                                    a.factor);
@@ -88,15 +87,15 @@ int cores_kernel(uint32_t, void*, void* stream, float* out) {
   return scale_kernel(8, nullptr, stream, &one, out, 1, static_cast<float>(cores));
 }
 
-ops::test_cores::Outputs cores(const ops::test_cores::Arguments& a, const ops::test_cores::Sizes&) {
+test_cores::Outputs cores(const test_cores::Arguments& a, const test_cores::Sizes&) {
   Tensor out = custom_pypto::empty({1}, ScalarType::Float, a.like);
   custom_pypto::npu::launch_direct("test_cores", &cores_kernel, 1, out);
   return {out};
 }
 
 // Refused before the kernel is called, when the two are on different devices.
-ops::test_scaled_like::Outputs scaled_like(const ops::test_scaled_like::Arguments& a,
-                                           const ops::test_scaled_like::Sizes&) {
+test_scaled_like::Outputs scaled_like(const test_scaled_like::Arguments& a,
+                                      const test_scaled_like::Sizes&) {
   custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, a.self, a.out,
                                    a.self.numel(), 2.0);
   return {custom_pypto::empty_like_contiguous(a.out)};
@@ -115,8 +114,8 @@ allocation::ReturnedTensor throwing(const void*, custom_pypto::IntHeaderOnlyArra
 }
 
 // Whether results would be allocated through torch_npu's C++ function if it behaved like this.
-ops::test_allocates::Outputs allocates(const ops::test_allocates::Arguments& a,
-                                       const ops::test_allocates::Sizes&) {
+test_allocates::Outputs allocates(const test_allocates::Arguments& a,
+                                  const test_allocates::Sizes&) {
   allocation::ApplyTensor function = allocation::find_apply_tensor();
   if (a.behaviour == "reversed") function = &reversed;
   if (a.behaviour == "throwing") function = &throwing;
@@ -126,16 +125,16 @@ ops::test_allocates::Outputs allocates(const ops::test_allocates::Arguments& a,
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<ops::test_everything>().impl<&everything>("PrivateUse1");
-  plugin.def<ops::test_layout>().impl<&layout>("PrivateUse1");
-  plugin.def<ops::test_raw_layout>().impl<&raw_layout>("PrivateUse1");
-  plugin.def<ops::test_scaled>().impl<&scaled>("PrivateUse1");
-  plugin.def<ops::test_scaled_like>().impl<&scaled_like>("PrivateUse1");
-  plugin.def<ops::test_settings>().impl<&ops::test_settings::launch>("PrivateUse1");
-  plugin.def<ops::test_cores>().impl<&cores>("PrivateUse1");
-  plugin.def<ops::test_number>().impl<&ops::test_number::launch>("PrivateUse1");
-  plugin.def<ops::test_maybe_number>().impl<&ops::test_maybe_number::launch>("PrivateUse1");
-  plugin.def<ops::test_doubled>().impl<&ops::test_doubled::launch>("PrivateUse1");
-  plugin.def<ops::test_opposite>().impl<&ops::test_opposite::launch>("PrivateUse1");
-  plugin.def<ops::test_allocates>().impl<&allocates>("PrivateUse1");
+  plugin.def<test_everything>().impl<&everything>("PrivateUse1");
+  plugin.def<test_layout>().impl<&layout>("PrivateUse1");
+  plugin.def<test_raw_layout>().impl<&raw_layout>("PrivateUse1");
+  plugin.def<test_scaled>().impl<&scaled>("PrivateUse1");
+  plugin.def<test_scaled_like>().impl<&scaled_like>("PrivateUse1");
+  plugin.def<test_settings>().impl<&test_settings::launch>("PrivateUse1");
+  plugin.def<test_cores>().impl<&cores>("PrivateUse1");
+  plugin.def<test_number>().impl<&test_number::launch>("PrivateUse1");
+  plugin.def<test_maybe_number>().impl<&test_maybe_number::launch>("PrivateUse1");
+  plugin.def<test_doubled>().impl<&test_doubled::launch>("PrivateUse1");
+  plugin.def<test_opposite>().impl<&test_opposite::launch>("PrivateUse1");
+  plugin.def<test_allocates>().impl<&allocates>("PrivateUse1");
 }

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import pytest
 from custom_pypto_testing.verification.report import FASTER
+from worker import Launch
 
 
 @pytest.fixture
-def launch(launch: Callable[..., Any]) -> Callable[..., Any]:
+def launch(launch: Launch) -> Launch:
     """Run code with the switches of core on."""
     return partial(launch, **dict.fromkeys(FASTER, "1"))
 
 
-def test_an_equal_launch_computes_with_its_own_tensors(
-    launch: Callable[..., Any], queue: int
-) -> None:
+def test_an_equal_launch_computes_with_its_own_tensors(launch: Launch, queue: int) -> None:
     code = """
 kept, runs = [], []
 for value in (1.0, 2.0, 3.0):
@@ -134,7 +131,7 @@ def on(stream, cubes, vectors):
 
 @pytest.mark.parametrize(("setup", "calls"), DIFFERENT.values(), ids=DIFFERENT)
 def test_launches_that_differ_run_phase_1_once_each(
-    launch: Callable[..., Any], setup: str, calls: list[str]
+    launch: Launch, setup: str, calls: list[str]
 ) -> None:
     code = f"""
 {setup}
@@ -166,14 +163,12 @@ assert torch_npu.get_npu_format(nd) != torch_npu.get_npu_format(nchw)
 
 
 @pytest.mark.parametrize(("setup", "calls"), EQUAL.values(), ids=EQUAL)
-def test_equal_launches_run_phase_1_once(
-    launch: Callable[..., Any], setup: str, calls: list[str]
-) -> None:
+def test_equal_launches_run_phase_1_once(launch: Launch, setup: str, calls: list[str]) -> None:
     counts = ", ".join(f"phase_1_runs(lambda: {call})[1]" for call in calls)
     assert launch(f"{setup}\ngive([{counts}])") == [1, 0]
 
 
-def test_none_is_refused_whatever_number_was_launched_before(launch: Callable[..., Any]) -> None:
+def test_none_is_refused_whatever_number_was_launched_before(launch: Launch) -> None:
     code = """
 x = torch.ones(1, dtype=torch.long).npu()
 for number in range(128):
@@ -183,7 +178,7 @@ give(refusal(ops.test_maybe_number, x, None))
     assert "argument 1 is None, for which aclnn has no number" in launch(code)
 
 
-def test_a_launch_that_failed_is_not_cached(launch: Callable[..., Any]) -> None:
+def test_a_launch_that_failed_is_not_cached(launch: Launch) -> None:
     code = """
 x = torch.ones(4).npu()
 def failing(phase):
@@ -199,7 +194,7 @@ give([[phase_1_runs(lambda: failing(phase) if phase else everything(x))[1] for p
     assert not any(live.values())
 
 
-def test_a_captured_graph_replays_cached_launches(launch: Callable[..., Any]) -> None:
+def test_a_captured_graph_replays_cached_launches(launch: Launch) -> None:
     code = """
 x = torch.ones(8).npu()
 def capture():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from custom_pypto_testing.verification.report import FASTER
+from worker import Launch
 
 HEADERS = Path("core/src/custom_pypto/core/include/custom_pypto/npu")
 ROOT = Path(__file__).resolve().parents[3]
@@ -76,7 +75,7 @@ give([refused, passed, sim.damage()])
 
 @pytest.mark.parametrize("is_cached", [False, True])
 def test_launch_is_right_or_refused_whichever_function_fails(
-    launch: Callable[..., Any], queue: int, is_cached: bool
+    launch: Launch, queue: int, is_cached: bool
 ) -> None:
     variables = {"TASK_QUEUE_ENABLE": queue, **(dict.fromkeys(FASTER, "1") if is_cached else {})}
     code = EACH_FAILS.format(functions=FUNCTIONS)
@@ -114,7 +113,7 @@ KINDS = {
     [("phase1", 0, 0), ("phase2", 0, 0), ("phase2", 0, 1), *(("allocation", n, 0) for n in (1, 2))],
 )
 def test_a_failing_call_leaks_nothing(
-    launch: Callable[..., Any], package: Path, kind: str, queue: int, switch: int
+    launch: Launch, package: Path, kind: str, queue: int, switch: int
 ) -> None:
     code = f"""
 x = torch.ones(40).npu()
@@ -146,9 +145,7 @@ give(failures)
     assert (library in failures[-1]) == (kind != "allocation")
 
 
-def test_no_room_for_a_workspace_in_the_queue_leaks_nothing(
-    launch: Callable[..., Any],
-) -> None:
+def test_no_room_for_a_workspace_in_the_queue_leaks_nothing(launch: Launch) -> None:
     code = """
 x = torch.ones(40).npu()
 everything(x).cpu()
@@ -168,7 +165,7 @@ give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
     assert (executors, arenas) == (0, 0)
 
 
-def test_an_allocation_that_fails_in_a_capture_is_named(launch: Callable[..., Any]) -> None:
+def test_an_allocation_that_fails_in_a_capture_is_named(launch: Launch) -> None:
     # torch_npu makes an ordinary allocation again, but none while it captures.
     code = """
 x = torch.ones(1).npu()
@@ -182,7 +179,7 @@ with torch.npu.graph(torch.npu.NPUGraph()):
 
 @pytest.mark.parametrize(("queue", "phase"), [(1, 2), (2, 2), (2, 1)])
 def test_asynchronous_failure_is_reported_by_a_later_launch(
-    launch: Callable[..., Any], queue: int, phase: int
+    launch: Launch, queue: int, phase: int
 ) -> None:
     code = f"""
 x = torch.ones(4).npu()
@@ -202,9 +199,7 @@ except RuntimeError as error:
     assert text.startswith(f"{start} failed in phase {phase} ({symbol}) with code 561000: ")
 
 
-def test_launches_with_an_unknown_number_of_cores_do_not_share_an_executor(
-    launch: Callable[..., Any],
-) -> None:
+def test_launches_with_an_unknown_number_of_cores_do_not_share_an_executor(launch: Launch) -> None:
     code = """
 x = torch.ones(1).npu()
 seen = []
@@ -218,9 +213,7 @@ give(seen)
     assert launch(code, TASK_QUEUE_ENABLE=0, **dict.fromkeys(FASTER, "1")) == [7, 9]
 
 
-def test_threads_that_fail_together_each_get_their_own_text(
-    launch: Callable[..., Any],
-) -> None:
+def test_threads_that_fail_together_each_get_their_own_text(launch: Launch) -> None:
     code = """
 import threading
 x, wrong, barrier = torch.ones(1, dtype=torch.long).npu(), [], threading.Barrier(4)
@@ -240,9 +233,7 @@ give([wrong, ops.test_number(x, 5).item(), live()])
     assert not any(live.values())
 
 
-def test_kernel_that_fails_on_the_device_leaks_nothing(
-    launch: Callable[..., Any], queue: int
-) -> None:
+def test_kernel_that_fails_on_the_device_leaks_nothing(launch: Launch, queue: int) -> None:
     code = """
 x = torch.ones(40).npu()
 right = everything(x)
@@ -270,9 +261,7 @@ ctypes.CDLL(None).exit(0)
 """
 
 
-def test_a_process_ends_after_launches_on_a_lost_device(
-    launch: Callable[..., Any], queue: int
-) -> None:
+def test_a_process_ends_after_launches_on_a_lost_device(launch: Launch, queue: int) -> None:
     code = """
 x = torch.ones(40).npu()
 everything(x)
@@ -291,7 +280,7 @@ give(sim.live_objects().get("executor", 0))
     assert executors == 0
 
 
-def test_process_ends_with_launches_in_the_queue(launch: Callable[..., Any], queue: int) -> None:
+def test_process_ends_with_launches_in_the_queue(launch: Launch, queue: int) -> None:
     code = """
 sim.delay("aclnnEverything", 0.01)
 sim.delay("launch:aclnnEverything", 0.01)
@@ -303,7 +292,7 @@ give(1)
 
 
 @pytest.mark.parametrize("switch", [0, 1])
-def test_memory_stays_flat_over_many_launches(launch: Callable[..., Any], switch: int) -> None:
+def test_memory_stays_flat_over_many_launches(launch: Launch, switch: int) -> None:
     # A leak of launches grows in every round; memory that threads keep for reuse does not.
     count = int(os.environ.get("CUSTOM_PYPTO_TEST_LAUNCHES", "20000")) // 5
     code = f"""

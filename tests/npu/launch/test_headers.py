@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from worker import Launch
 
 CODE = """
 from pathlib import Path
@@ -35,7 +35,7 @@ def declaration(arguments: str) -> str:
 
 
 def test_other_arguments_than_the_header_s_are_refused_where_the_op_is_called(
-    launch: Callable[..., Any], plugin: Path, header: Path, queue: int
+    launch: Launch, plugin: Path, header: Path, queue: int
 ) -> None:
     header.write_text(declaration(WRONG))
     code = CODE.format(plugin=str(plugin), header="")
@@ -59,7 +59,7 @@ def test_other_arguments_than_the_header_s_are_refused_where_the_op_is_called(
     ],
 )
 def test_a_launch_goes_through(
-    launch: Callable[..., Any],
+    launch: Launch,
     plugin: Path,
     header: Path,
     declared: str | None,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from custom_pypto_testing.verification.report import FASTER
+from worker import Launch
 
 
-def test_every_kind_of_argument_arrives(launch: Callable[..., Any], queue: int) -> None:
+def test_every_kind_of_argument_arrives(launch: Launch, queue: int) -> None:
     code = """
 x = torch.randn(5, 7)
 y = x.npu()
@@ -60,7 +59,7 @@ CALLS: dict[str, list[int] | str] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_tensors_arrive_as_they_lie_or_are_refused(launch: Callable[..., Any], call: str) -> None:
+def test_tensors_arrive_as_they_lie_or_are_refused(launch: Launch, call: str) -> None:
     code = f"""
 {SETUP}
 try:
@@ -74,7 +73,7 @@ except RuntimeError as error:
 
 
 @pytest.mark.parametrize("call", ["everything(x) - NUMBER", "ops.test_scaled(x, 1.0)"])
-def test_a_launch_is_on_the_device_of_the_tensors(launch: Callable[..., Any], call: str) -> None:
+def test_a_launch_is_on_the_device_of_the_tensors(launch: Launch, call: str) -> None:
     code = f"""
 x = torch.arange(8.).npu(1)
 got = {call}
@@ -83,7 +82,7 @@ give([got.device.index, got.tolist(), torch.npu.current_device()])
     assert launch(code, CUSTOM_PYPTO_SIM_DEVICES=2) == [1, list(range(8)), 0]
 
 
-def test_a_launch_line_passes_lists(launch: Callable[..., Any], queue: int) -> None:
+def test_a_launch_line_passes_lists(launch: Launch, queue: int) -> None:
     code = """
 xs = [torch.arange(3.).npu(), torch.ones(2, 2).npu()]
 doubled = [y.tolist() for more in (None, xs) for y in ops.test_doubled(xs, more)]
@@ -98,7 +97,7 @@ give([doubled, refusal(ops.test_doubled, xs, [xs[0], xs[0]]), empty])
 
 @pytest.mark.parametrize("caching", [True, False])
 def test_workspace_and_strings_outlive_the_launch(
-    launch: Callable[..., Any], queue: int, caching: bool
+    launch: Launch, queue: int, caching: bool
 ) -> None:
     # Without caching the workspace's memory is no more when its tensor is gone.
     variables = {} if caching else {"PYTORCH_NO_NPU_MEMORY_CACHING": 1}
@@ -116,7 +115,7 @@ give(sim.damage())
     assert launch(code, **variables) == ""
 
 
-def test_deterministic_setting_reaches_every_device(launch: Callable[..., Any], queue: int) -> None:
+def test_deterministic_setting_reaches_every_device(launch: Launch, queue: int) -> None:
     code = """
 xs = [torch.ones(1).npu(device) for device in range(2)]
 def levels(flag):
@@ -128,9 +127,7 @@ give([levels(False), levels(True), levels(False)])
     assert results == [[0, 0], [1, 1], [0, 0]]
 
 
-def test_limits_of_the_stream_are_those_of_its_launches(
-    launch: Callable[..., Any], queue: int
-) -> None:
+def test_limits_of_the_stream_are_those_of_its_launches(launch: Launch, queue: int) -> None:
     code = """
 x = torch.ones(1).npu()
 stream = torch.npu.Stream()
@@ -145,7 +142,7 @@ give([*results, seen(stream)])
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24], [9, 9]]
 
 
-def test_streams_do_not_mix(launch: Callable[..., Any], queue: int) -> None:
+def test_streams_do_not_mix(launch: Launch, queue: int) -> None:
     code = """
 sim.delay("aclnnEverything", 0.005)
 streams, outs = [torch.npu.Stream() for _ in range(2)], []
@@ -159,7 +156,7 @@ give([out[0].item() - NUMBER for out in outs])
 
 
 def test_direct_launch_does_not_overtake_queued_ops_as_a_launch_beside_the_queue_does(
-    launch: Callable[..., Any], queue: int
+    launch: Launch, queue: int
 ) -> None:
     code = """
 x, seen = torch.arange(8.).npu(), torch.zeros(8).npu()
@@ -210,7 +207,7 @@ give([results, phase_1_runs(race)[1], live()])
 
 
 def test_threads_that_race_for_the_first_launch_get_their_own_results(
-    launch: Callable[..., Any], queue: int
+    launch: Launch, queue: int
 ) -> None:
     # Each thread has a cache for its three ops with a phase 1; the queue's one thread runs two of
     # these with eight numbers.

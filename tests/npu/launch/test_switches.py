@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
+from worker import Launch
 
 ALLOCATION = "CUSTOM_PYPTO_NPU_ALLOCATION"
 EXECUTOR_CACHE = "CUSTOM_PYPTO_NPU_EXECUTOR_CACHE"
@@ -23,7 +21,7 @@ ON = {ALLOCATION: "1", EXECUTOR_CACHE: "1"}
     ],
 )
 def test_results_are_allocated_by_torch_npu_if_that_is_on_and_behaves(
-    launch: Callable[..., Any], switch: str, behaviour: str, allocates: bool, reasons: list[str]
+    launch: Launch, switch: str, behaviour: str, allocates: bool, reasons: list[str]
 ) -> None:
     code = f"""
 import tempfile
@@ -41,7 +39,7 @@ give([allocates, [line for line in printed if "custom_pypto: results are" in lin
         assert f"Unset {ALLOCATION}" in warning
 
 
-def test_the_check_fails_where_torch_cannot_allocate(launch: Callable[..., Any]) -> None:
+def test_the_check_fails_where_torch_cannot_allocate(launch: Launch) -> None:
     code = """
 x = torch.ones(1).npu()
 sim.fail("allocation")
@@ -63,7 +61,7 @@ give(ops.test_allocates(x, "as it does"))
     ],
 )
 def test_results_are_the_same_either_way(
-    launch: Callable[..., Any], variable: str, value: str, runs: list[int]
+    launch: Launch, variable: str, value: str, runs: list[int]
 ) -> None:
     code = """
 x = torch.arange(12.).npu().view(3, 4)
@@ -75,6 +73,6 @@ give([[runs, out.stride(), (out - NUMBER).tolist()] for out, runs in results])
 
 
 @pytest.mark.parametrize("variable", [ALLOCATION, EXECUTOR_CACHE])
-def test_a_switch_is_0_or_1(launch: Callable[..., Any], variable: str) -> None:
+def test_a_switch_is_0_or_1(launch: Launch, variable: str) -> None:
     text = launch("give(refusal(everything, torch.ones(1).npu()))", **{variable: "off"})
     assert f"{variable} must be 0 or 1, got 'off'" in text
