@@ -9,6 +9,7 @@ import subprocess
 import timeit
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -70,7 +71,7 @@ def measured(sample: str) -> Outcome:
     return Outcome(value={**MEASURED, "sample": sample})
 
 
-def test_times_a_sample_against_reference_and_peak():
+def test_times_a_sample_against_reference_and_peak() -> None:
     found = measure_call("add_custom", "add_custom", "float32", seconds=0)
     assert found.arguments == "self=float32[7, 33], other=float32[7, 33]"
     assert (found.flops, found.bytes) == (0, 3 * 4 * 7 * 33)
@@ -81,7 +82,7 @@ def test_times_a_sample_against_reference_and_peak():
     assert {"ours", "reference"} <= found.times.keys()
 
 
-def test_work_of_an_op_with_flops_has_a_least_time():
+def test_work_of_an_op_with_flops_has_a_least_time() -> None:
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
     assert found.flops > 0
@@ -89,7 +90,7 @@ def test_work_of_an_op_with_flops_has_a_least_time():
     assert "compiled" not in found.times
 
 
-def test_a_reference_by_a_hook_is_compiled_too(monkeypatch):
+def test_a_reference_by_a_hook_is_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[Any] = []
     monkeypatch.setattr(torch, "compile", lambda function: compiled.append(function) or function)
     found = measure_call("advance_step", "npu_advance_step_flashattn", "full", seconds=0)
@@ -97,7 +98,9 @@ def test_a_reference_by_a_hook_is_compiled_too(monkeypatch):
     assert compiled == [core.reference("npu_advance_step_flashattn").function]
 
 
-def test_work_that_a_contract_does_not_say_is_that_of_the_reference(monkeypatch):
+def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sample, "evaluate_cost", lambda op, tree, given: None)
     op = "npu_mla_prolog"
     found = measure_call("sparse_attention", op, "small", seconds=0, compiles=False)
@@ -109,7 +112,9 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(monkeypatch)
     assert found.at_peak > 0
 
 
-def test_a_reference_that_takes_long_to_compile_is_left_out(run, fake_measure):
+def test_a_reference_that_takes_long_to_compile_is_left_out(
+    run: Callable[..., str], fake_measure: Callable[..., None]
+) -> None:
     compiles = []
     slow = Outcome(failure="did not end within 60 s", timed_out=True)
 
@@ -127,7 +132,7 @@ def case_of(op: str, sample: str) -> Case:
     return next(each for each in op_of_plugin(op, "cpu").cases if each.sample.name == sample)
 
 
-def test_each_call_finds_what_the_op_writes_to_as_it_was():
+def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
     case = case_of("npu_advance_step_flashattn", "full")
     seen: list[list[int]] = []
 
@@ -142,13 +147,17 @@ def test_each_call_finds_what_the_op_writes_to_as_it_was():
     assert seen == [case.arguments["seq_lens"].tolist()] * 2
 
 
-def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(run, fake_measure):
+def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
+    run: Callable[..., str], fake_measure: Callable[..., None]
+) -> None:
     fake_measure(lambda *given: measured("large"))
     _, line, _ = run("add_custom", "--sample", "large").splitlines()
     assert line.split() == ["2.0", "us", "100%", "4.0", "us", "-", "0.500", "add_custom", "large"]
 
 
-def test_what_was_measured_is_printed_before_the_next_sample(fake_measure, capsys):
+def test_what_was_measured_is_printed_before_the_next_sample(
+    fake_measure: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
     left = iter([measured("large")])
     fake_measure(lambda *given: next(left))
     with pytest.raises(StopIteration):
@@ -156,7 +165,9 @@ def test_what_was_measured_is_printed_before_the_next_sample(fake_measure, capsy
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
 
 
-def test_a_sample_that_fails_does_not_stop_the_others(run, fake_measure):
+def test_a_sample_that_fails_does_not_stop_the_others(
+    run: Callable[..., str], fake_measure: Callable[..., None]
+) -> None:
     left = iter([Outcome(failure="crashed with SIGSEGV"), measured("large")])
     fake_measure(lambda *given: next(left))
     lines = run("add_custom", "--sample", "large", status=1).splitlines()
@@ -164,12 +175,12 @@ def test_a_sample_that_fails_does_not_stop_the_others(run, fake_measure):
     assert lines[2].endswith("  add_custom large")
 
 
-def test_an_unknown_sample_is_an_error_with_those_that_there_are(run):
+def test_an_unknown_sample_is_an_error_with_those_that_there_are(run: Callable[..., str]) -> None:
     text = run("add_custom", "--sample", "nothing", status=1)
     assert text.startswith("custom-pypto bench: no sample's name contains 'nothing'; there are: f")
 
 
-def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads():
+def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads() -> None:
     before = torch.get_num_threads()
     seen: list[tuple[str, int]] = []
 
@@ -187,7 +198,7 @@ def test_interleaved_calls_are_prepared_and_run_on_their_own_number_of_threads()
     assert all(low <= middle <= high for low, middle, high in times.values())
 
 
-def test_a_step_takes_as_long_as_its_slower_peak():
+def test_a_step_takes_as_long_as_its_slower_peak() -> None:
     found = {"flops": Peak(lambda: None, 1000), "bytes": Peak(lambda: None, 10)}
     times = {"flops": [0.5, 1.0, 2.0], "bytes": [0.5, 1.0, 2.0]}
     steps = (Work(flops=3000, bytes=10), Work(flops=1000, bytes=50))
@@ -196,7 +207,7 @@ def test_a_step_takes_as_long_as_its_slower_peak():
     assert at_peak((), found, times) is None
 
 
-def test_peaks_do_the_work_that_they_count():
+def test_peaks_do_the_work_that_they_count() -> None:
     found = [peaks.multiply_adds(None, dtype) for dtype in (torch.bfloat16, torch.float32)]
     for peak in (peaks.reading(), *found):
         assert peak is not None
@@ -205,7 +216,9 @@ def test_peaks_do_the_work_that_they_count():
         assert 0 < rate < 1e13 * torch.get_num_threads()
 
 
-def test_the_compiler_ends_with_this_process(tmp_path, monkeypatch):
+def test_the_compiler_ends_with_this_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     compiler = tmp_path / "g++"
     compiler.write_text(f"#!/bin/sh\ncat /proc/$PPID/cmdline > {tmp_path}/parent\nexit 1\n")
     compiler.chmod(0o755)
@@ -229,7 +242,7 @@ LOOPS = {
 
 
 @pytest.mark.parametrize("loop", LOOPS[platform.machine()].split(", "))
-def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(loop):
+def test_the_loop_of_a_peak_does_nothing_but_multiply_and_add(loop: Any) -> None:
     isa, kind = loop.split()
     command = ["g++", *peaks.compile_flags(isa, kind), "-S", "-fno-verbose-asm", "-o", "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
-def test_eager_baseline_computes_the_fused_op(baseline):
+def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
     size = dataclasses.replace(layer.SMALL, contexts=(2300, 130), steps=1)
     session = Session(size, Text.load())
     for _ in session.prefill():
@@ -59,7 +60,7 @@ def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -
     return max(len(set(row) - set(right)) for row, right in rows)
 
 
-def test_eager_baseline_selects_what_the_op_selects():
+def test_eager_baseline_selects_what_the_op_selects() -> None:
     # As many as the published rule allows.
     assert _keys_that_differ(select_in_sequence) <= 1
     assert _keys_that_differ(select_in_tensor_dtype) > 1
@@ -82,25 +83,27 @@ def _attend(scale: float, attend: Attend) -> tuple[float, float]:
 @pytest.mark.parametrize(
     ("scale", "attend"), [(PUBLISHED_LATENTS, attend_to_rows), (1, attend_exactly)]
 )
-def test_eager_baseline_attends_as_well_as_the_op(scale, attend):
+def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) -> None:
     close, error = _attend(scale, attend)
     assert close >= 0.999
     assert error <= 5e-3
 
 
-def test_bf16_attention_is_too_coarse_for_large_latents():
+def test_bf16_attention_is_too_coarse_for_large_latents() -> None:
     close, _ = _attend(1, attend_to_rows)
     assert close < 0.999
 
 
-def test_only_keys_that_a_token_sees_are_counted():
+def test_only_keys_that_a_token_sees_are_counted() -> None:
     # The last three tokens of five see 3, 4 and 5 keys; of a sequence of two, 0, 1 and 2.
     assert visible([5, 2], 3) == 3 + 4 + 5 + 0 + 1 + 2
     assert visible([5, 2], 3, most=4) == 3 + 4 + 4 + 0 + 1 + 2
     assert work(1, [8192]).flops == 2 * 2048 * 128 * (576 + 512)
 
 
-def test_run_writes_json(tmp_path, capsys, monkeypatch):
+def test_run_writes_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = next(cpu.all_cases())
     monkeypatch.setattr(cpu, "all_cases", lambda: [small])
     output = tmp_path / "out" / "run.jsonl"
@@ -113,7 +116,9 @@ def test_run_writes_json(tmp_path, capsys, monkeypatch):
     assert "  add_custom [16] float32\n" in capsys.readouterr().out
 
 
-def test_run_that_is_interrupted_keeps_what_it_measured(tmp_path, monkeypatch):
+def test_run_that_is_interrupted_keeps_what_it_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = next(cpu.all_cases())
 
     def interrupt() -> None:

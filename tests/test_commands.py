@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def shown(capsys: pytest.CaptureFixture[str], *options: str, status: int = 0) ->
     return printed.out or printed.err
 
 
-def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(capsys):
+def test_shows_the_samples_and_the_random_calls_of_the_suite_one_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     heading, *lines = shown(capsys, OP).splitlines()
     assert heading == f"torch.ops.custom_pypto.{OP}"
     samples = core.samples(OP)
@@ -56,7 +59,9 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_says_why_an_op_has_no_calls(in_this_process, monkeypatch, capsys):
+def test_says_why_an_op_has_no_calls(
+    in_this_process: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def draw_none(*_: object) -> None:
         raise DrawingError("add_custom: none of 3000 random calls fits")
 
@@ -80,7 +85,7 @@ def replayed(path: Path, **changes: Any) -> dict[str, Any]:
     return found
 
 
-def test_recorded_calls_are_right(tmp_path, capsys):
+def test_recorded_calls_are_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code = "import torch, custom_pypto; torch.ops.custom_pypto.add_custom(*torch.ones(2, 2, 3))"
     run_python("-c", code, env={"CUSTOM_PYPTO_RECORD": str(tmp_path)})
     assert main(["replay", str(tmp_path)]) == 0
@@ -89,7 +94,9 @@ def test_recorded_calls_are_right(tmp_path, capsys):
     )
 
 
-def test_a_result_that_is_not_the_references_is_a_problem(monkeypatch, tmp_path):
+def test_a_result_that_is_not_the_references_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(core, "reference", lambda op: Reference(lambda self, other: self - other))
     assert "output: 3 of 3 elements are wrong" in replayed(tmp_path)["problem"]
 
@@ -104,11 +111,15 @@ def test_a_result_that_is_not_the_references_is_a_problem(monkeypatch, tmp_path)
         ({"tensors": "gone.pt"}, "FileNotFoundError: "),
     ],
 )
-def test_what_cannot_be_replayed_says_why(tmp_path, changes, problem):
+def test_what_cannot_be_replayed_says_why(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
     assert problem in replayed(tmp_path, **changes)["problem"]
 
 
-def test_a_line_that_is_no_call_is_left_out(in_this_process, tmp_path, capsys):
+def test_a_line_that_is_no_call_is_left_out(
+    in_this_process: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "calls"
     ended = json.dumps({"format": 1, "ended": "the disk is full", "process": 7})
     file.write_text("\n".join([line()[:50], line(), ended, line()[:-1], line()]), encoding="utf-8")
@@ -143,8 +154,12 @@ CRASHES: dict[str, tuple[list[Outcome], list[str]]] = {
 
 @pytest.mark.parametrize(("ends", "printed"), CRASHES.values(), ids=CRASHES)
 def test_a_child_that_crashes_is_a_problem_and_stops_no_other_call(
-    monkeypatch, tmp_path, capsys, ends, printed
-):
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    ends: list[int],
+    printed: Any,
+) -> None:
     file, left = tmp_path / "calls", iter(ends)
     file.write_text("\n".join([line()] * (len(printed) - 1)))
     monkeypatch.setattr(replay, "load_or_explain", lambda function, **options: None)
@@ -162,13 +177,17 @@ def test_a_child_that_crashes_is_a_problem_and_stops_no_other_call(
         (os.mkfifo, "cannot be read: is not a regular file"),
     ],
 )
-def test_without_calls_there_is_an_error(tmp_path, capsys, make, message):
+def test_without_calls_there_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], make: Callable[[Path], Any], message: str
+) -> None:
     make(tmp_path / "calls")
     assert main(["replay", str(tmp_path / "calls")]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_an_op_passes_each_check_that_needs_no_npu(monkeypatch, tmp_path):
+def test_an_op_passes_each_check_that_needs_no_npu(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(verify, "examine", lambda limit: {})
     file = tmp_path / "report.md"
     options = ("--device", "cpu", "--calls", "2", "--output", str(file))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from examples.transformers_train import Plan, train
 TINY = dataclasses.replace(layer.SMALL, contexts=(127, 130), steps=4)
 
 
-def test_text_begins_again_at_its_end():
+def test_text_begins_again_at_its_end() -> None:
     text = Text("here", b"abc")
     assert bytes(text.tokens(2, 5).tolist()) == b"cabca"
 
@@ -35,15 +36,17 @@ def test_text_begins_again_at_its_end():
     ],
 )
 def test_a_file_that_cannot_be_used_ends_the_example_before_any_work(
-    option, file, message, capsys, tmp_path
-):
+    option: str, file: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
     output = ["--output", str(tmp_path / "p.png")]
     assert main(["--no-install", *output, option, str(tmp_path / file)]) == 1
     assert message in capsys.readouterr().err
 
 
-def test_no_environment_but_a_virtual_one_is_changed(tmp_path, monkeypatch, capsys):
+def test_no_environment_but_a_virtual_one_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     assert main(["--output", str(tmp_path / "p.png")]) == 1
     assert "only runs in a virtual environment" in capsys.readouterr().err
@@ -52,7 +55,9 @@ def test_no_environment_but_a_virtual_one_is_changed(tmp_path, monkeypatch, caps
 @pytest.mark.parametrize(
     ("seconds", "fastest"), [((3.0, 1.0, 2.0, 2.0), "bf16"), ((3.0, 2.0, 4.0, 1.0), "fp32")]
 )
-def test_steps_are_compared_with_the_faster_eager(seconds, fastest, monkeypatch):
+def test_steps_are_compared_with_the_faster_eager(
+    seconds: tuple[float, ...], fastest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     left = iter(seconds)
     monkeypatch.setattr(decode, "_timed", lambda op, arguments: (op(arguments), next(left)))
     session = Session(TINY, Text.load())
@@ -64,7 +69,7 @@ def test_steps_are_compared_with_the_faster_eager(seconds, fastest, monkeypatch)
     assert way(arguments).dtype == torch.bfloat16
 
 
-def test_hidden_state_does_not_depend_on_what_follows():
+def test_hidden_state_does_not_depend_on_what_follows() -> None:
     states = layer.HiddenStates(64, torch.Generator().manual_seed(0))
     tokens = torch.randint(
         0, 256, (states.history + 8,), generator=torch.Generator().manual_seed(1)
@@ -73,7 +78,7 @@ def test_hidden_state_does_not_depend_on_what_follows():
     assert torch.equal(states(tokens[:-3]), whole[:-3])
 
 
-def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary():
+def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary() -> None:
     cache = PagedCache(TINY, torch.Generator().manual_seed(0))
     slots, taken = [], []
     for sequence, tokens in ((0, 127), (0, 1), (0, 1), (1, 130)):
@@ -84,14 +89,16 @@ def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary():
     assert torch.cat(slots).unique().numel() == 127 + 2 + 130
 
 
-def test_share_counts_the_positions_of_a_column():
+def test_share_counts_the_positions_of_a_column() -> None:
     chosen = torch.tensor([0, 1, 5, -1])
     found = chosen_share(chosen, 7, torch.tensor([-2, 0, 2, 4, 6, 8, 9])).tolist()
     # What lies beyond either end of the context has no share.
     assert [None if value != value else value for value in found] == [None, 100, 0, 50, 0, None]
 
 
-def test_small_size_decodes_within_the_tolerance(capsys, tmp_path):
+def test_small_size_decodes_within_the_tolerance(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     picture = tmp_path / "out" / "selection.png"
     status = main(["--no-install", "--size", "small", "--steps", "2", "--output", str(picture)])
     output = capsys.readouterr().out
@@ -101,7 +108,7 @@ def test_small_size_decodes_within_the_tolerance(capsys, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_table_tells_where_tokens_differ():
+def test_table_tells_where_tokens_differ() -> None:
     eager, sdpa, ours = (
         Generated(1024, name, tokens, seconds)
         for name, tokens, seconds in zip(
@@ -113,7 +120,7 @@ def test_table_tells_where_tokens_differ():
     assert find_differing([eager, sdpa, ours]) == [ours]
 
 
-def test_every_way_generates_the_same_tokens(capsys):
+def test_every_way_generates_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     assert transformers_generate.main(["--contexts", "64", "1100", "--tokens", "3"]) == 0
     assert capsys.readouterr().out.count("all 3") == 2
 
@@ -121,7 +128,7 @@ def test_every_way_generates_the_same_tokens(capsys):
 TRAINING = ["--tokens", "24", "--top-k", "6", "--warm-up", "20", "--steps", "15"]
 
 
-def test_losses_fall_and_are_drawn(tmp_path, capsys):
+def test_losses_fall_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture, text = tmp_path / "losses.png", tmp_path / "text.txt"
     text.write_text("she sells sea shells " * 20)  # learned in a few steps
     files = ["--text", str(text), "--output", str(picture)]
@@ -130,7 +137,7 @@ def test_losses_fall_and_are_drawn(tmp_path, capsys):
     assert "sparse, 6 keys" in capsys.readouterr().out
 
 
-def test_dense_and_sparse_go_on_from_the_same_weights():
+def test_dense_and_sparse_go_on_from_the_same_weights() -> None:
     """With as many keys as there are tokens, sparse attention is dense."""
     plan = Plan(tokens=16, top_k=16, warm_up=2, steps=3, seed=0)
     _, dense, sparse = train(Text("a", bytes(range(32, 127)) * 20), plan, lambda: None)
@@ -138,7 +145,9 @@ def test_dense_and_sparse_go_on_from_the_same_weights():
     assert dense.indexer_losses == sparse.indexer_losses
 
 
-def test_a_loss_that_does_not_fall_is_an_error(tmp_path, capsys):
+def test_a_loss_that_does_not_fall_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = ["--tokens", "8", "--top-k", "4", "--warm-up", "1", "--steps", "1"]
     assert transformers_train.main([*arguments, "--output", str(tmp_path / "losses.png")]) == 1
     assert "the loss did not fall" in capsys.readouterr().err

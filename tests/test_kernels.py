@@ -17,6 +17,7 @@ from custom_pypto_kernels import folder, replacement, write_folder
 from kernels import Metadata, get_local_kernel
 from kernels import variants as kernels_variants
 from programs import run_python
+from scratch import Scratch
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "kernels.md"
@@ -38,7 +39,7 @@ def variants(root: Path) -> list[Path]:
     return sorted((root / FOLDER / "build").iterdir(), reverse=True)
 
 
-def test_metadata_is_what_kernels_reads(root):
+def test_metadata_is_what_kernels_reads(root: Path) -> None:
     found = {}
     for variant in variants(root):
         metadata = Metadata.read_from_file(variant / "metadata.json")
@@ -53,7 +54,9 @@ def test_metadata_is_what_kernels_reads(root):
     assert found == {cpu: (name, "cpu"), npu: (name, "cann")}
 
 
-def test_the_page_runs_where_the_plugin_is_not_installed(environment, wheel, root, tmp_path):
+def test_the_page_runs_where_the_plugin_is_not_installed(
+    environment: Scratch, wheel: Callable[[str], Path], root: Path, tmp_path: Path
+) -> None:
     environment.install(wheel("custom_pypto_build"))
     silu = tmp_path / "gated_silu"
     skipped = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
@@ -129,7 +132,7 @@ assert Path("kernel-folders").resolve() in plugin.library.resolve().parents
 """
 
 
-def test_an_installed_plugin_of_the_same_version_is_used(root):
+def test_an_installed_plugin_of_the_same_version_is_used(root: Path) -> None:
     module = get_local_kernel(root / FOLDER)
     names = {op.name for op in custom_pypto.core.ops() if op.plugin == "lightning_indexer"}
     assert set(module.__all__) == {*names, "layers"}
@@ -138,7 +141,7 @@ def test_an_installed_plugin_of_the_same_version_is_used(root):
     assert not any(str(root) in entry for entry in sys.path)
 
 
-def test_an_installed_plugin_of_another_version_is_refused(root, tmp_path):
+def test_an_installed_plugin_of_another_version_is_refused(root: Path, tmp_path: Path) -> None:
     other = shutil.copytree(root / FOLDER, tmp_path / "other")
     for file in other.glob("build/*/wheel/*/custom_pypto_plugin.json"):
         file.write_text(file.read_text().replace('"version": "0.1.0"', '"version": "9.9.9"', 1))
@@ -147,7 +150,9 @@ def test_an_installed_plugin_of_another_version_is_refused(root, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "reason"), [("build", "it has 0"), ("nothing", "it is missing")])
-def test_a_file_that_is_not_a_plugins_wheel_is_refused(wheel, tmp_path, name, reason):
+def test_a_file_that_is_not_a_plugins_wheel_is_refused(
+    wheel: Callable[[str], Path], tmp_path: Path, name: str, reason: str
+) -> None:
     file = wheel("custom_pypto_build") if name == "build" else tmp_path / "nothing.whl"
     with pytest.raises(ValueError, match=f"^{file} must be the wheel of a plugin.*; {reason}"):
         write_folder(file, tmp_path / "folder")
@@ -183,7 +188,7 @@ def old_variants(written: Path) -> list[str]:
     return [path.name for path in found if (path / "old").exists()]
 
 
-def test_a_folder_is_replaced_by_a_new_one(written, add_custom):
+def test_a_folder_is_replaced_by_a_new_one(written: Path, add_custom: Path) -> None:
     assert len(old_variants(written)) == 2
     write_folder(add_custom, written)
     assert old_variants(written) == []
@@ -209,8 +214,14 @@ def damaged(wheel: Path, target: Path) -> Path:
     ids=["another library", "damaged", "too large"],
 )
 def test_a_wheel_that_is_refused_leaves_the_old_folder(
-    written, add_custom, tmp_path, monkeypatch, spoil, largest, text
-):
+    written: Path,
+    add_custom: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[Path, Path], Path],
+    largest: int,
+    text: str,
+) -> None:
     wrong = spoil(add_custom, tmp_path)
     monkeypatch.setattr(folder, "LARGEST", largest)
     with pytest.raises(ValueError, match=f"^{wrong}:? {text}"):
@@ -218,7 +229,9 @@ def test_a_wheel_that_is_refused_leaves_the_old_folder(
     assert len(old_variants(written)) == 2
 
 
-def test_an_interrupted_run_leaves_the_old_folder(written, add_custom, monkeypatch):
+def test_an_interrupted_run_leaves_the_old_folder(
+    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The run ends after the first of the two variants."""
     check, variants = folder._check_libraries, []
 
@@ -234,7 +247,7 @@ def test_an_interrupted_run_leaves_the_old_folder(written, add_custom, monkeypat
     assert len(old_variants(written)) == 2
 
 
-def test_nothing_is_written_behind_a_link(add_custom, tmp_path):
+def test_nothing_is_written_behind_a_link(add_custom: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "mine").touch()
@@ -252,7 +265,9 @@ def test_nothing_is_written_behind_a_link(add_custom, tmp_path):
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch, can_exchange):
+def test_a_folder_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
     if not can_exchange:
         monkeypatch.setattr(replacement, "_exchange", lambda one, other: False)
     place, new = tmp_path / "place", tmp_path / "new"
@@ -265,7 +280,9 @@ def test_a_folder_that_cannot_be_replaced_stays(tmp_path, monkeypatch, can_excha
     assert (place / "new").is_dir()
 
 
-def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(root, monkeypatch):
+def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.version, "cuda", "12.8")
     with pytest.raises(FileNotFoundError, match="backend"):
         get_local_kernel(root / FOLDER)
@@ -273,7 +290,9 @@ def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(root, monkeyp
     assert hasattr(module, "npu_lightning_indexer_pto")
 
 
-def test_a_free_threaded_python_takes_the_variants_without_an_architecture(root, monkeypatch):
+def test_a_free_threaded_python_takes_the_variants_without_an_architecture(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kernels_variants, "_is_unsupported_free_threaded_build", lambda: True)
     found = kernels_variants.get_variants_local(root / FOLDER / "build")
     _, decisions = kernels_variants.resolve_variants(found, "cpu")

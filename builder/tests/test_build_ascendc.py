@@ -38,14 +38,16 @@ def cann(tmp_path: Path) -> dict[str, str]:
     return {"ASCEND_HOME_PATH": str(tmp_path / "cann")}
 
 
-def test_without_the_compiler_a_build_leaves_the_kernels_out(project):
+def test_without_the_compiler_a_build_leaves_the_kernels_out(project: Project) -> None:
     files = project.wheel({"ASCEND_HOME_PATH": ""}).files
     assert LIBRARY not in files
     assert json.loads(files[MANIFEST])["ascendc"] is None
     assert NO_COMPILER in project.output
 
 
-def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(project, cann):
+def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(
+    project: Project, cann: dict[str, str]
+) -> None:
     files = project.wheel(cann).files
     command = files[LIBRARY].decode().split()
     assert command[:3] == ["-x", "asc", "--npu-arch=dav-2201"]
@@ -58,7 +60,7 @@ def test_with_the_compiler_the_wheel_has_kernels_for_the_usual_npus(project, can
     }
 
 
-def test_a_variable_names_other_npus(project, cann):
+def test_a_variable_names_other_npus(project: Project, cann: dict[str, str]) -> None:
     wheel = project.wheel(cann | {"NPU_ARCH": "dav-3510"})
     assert b"--npu-arch=dav-3510" in wheel.files[LIBRARY_3510]
     assert LIBRARY not in wheel.files
@@ -66,7 +68,9 @@ def test_a_variable_names_other_npus(project, cann):
         project.wheel(cann | {"NPU_ARCH": "../2201"})
 
 
-def test_an_editable_install_has_those_of_the_last_build(project, cann):
+def test_an_editable_install_has_those_of_the_last_build(
+    project: Project, cann: dict[str, str]
+) -> None:
     library = project.root / "src" / LIBRARY
     project.hook("build_editable", project.root / "dist", env=cann)
     assert library.exists()
@@ -78,7 +82,7 @@ def test_an_editable_install_has_those_of_the_last_build(project, cann):
     assert not library.exists()
 
 
-def test_what_does_not_compile_fails_the_build(project, cann):
+def test_what_does_not_compile_fails_the_build(project: Project, cann: dict[str, str]) -> None:
     compiler = Path(cann["ASCEND_HOME_PATH"], "compiler/ccec_compiler/bin/bisheng")
     compiler.write_text("#!/bin/sh\necho unknown chip\nexit 1\n")
     with pytest.raises(BuildFailedError, match=r"kernels for dav-2201 failed(?s:.*)unknown chip"):

@@ -43,7 +43,7 @@ def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
 
 
 @pytest.mark.parametrize("hook", ["build_wheel", "build_editable"])
-def test_an_undefined_symbol(project, hook):
+def test_an_undefined_symbol(project: Project, hook: str) -> None:
     project.write("csrc/more.cpp", "int missing();\nint more() { return missing(); }\n")
     flags = {"LDFLAGS": "-Wl,--unresolved-symbols=ignore-all -Wl,-z,now"}
     error = refusal(project, hook, **flags)
@@ -54,7 +54,7 @@ def test_an_undefined_symbol(project, hook):
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
 
-def test_a_definition_that_names_what_torch_does_not_have(project):
+def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> None:
     project.write("csrc/tiny.cpp", REAL_CPP)
     toml = project.root / "ops.toml"
     text = toml.read_text(encoding="utf-8")
@@ -62,14 +62,16 @@ def test_a_definition_that_names_what_torch_does_not_have(project):
     assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in refusal(project)
 
 
-def test_a_static_initializer_that_throws(project):
+def test_a_static_initializer_that_throws(project: Project) -> None:
     """How else it can end the process: core/tests/test_cli_subprocess_call.py."""
     throwing = '#include <stdexcept>\nint initialized = (throw std::runtime_error("early"), 1);\n'
     project.write("csrc/initializer.cpp", throwing)
     assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in refusal(project)
 
 
-def test_torch_that_cannot_be_imported_leaves_it_unchecked(project, tmp_path):
+def test_torch_that_cannot_be_imported_leaves_it_unchecked(
+    project: Project, tmp_path: Path
+) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "sitecustomize.py").write_text(
@@ -99,7 +101,7 @@ def wheel(real: Project) -> Wheel:
     return real.wheel({**CHECKED, "CUSTOM_PYPTO_LOCKFILE": "/nowhere"})
 
 
-def test_a_plugin_that_is_right_is_built(real, wheel):
+def test_a_plugin_that_is_right_is_built(real: Project, wheel: Wheel) -> None:
     assert "not imported" not in real.output
     assert wheel.manifest["requires_ops"] == ["an_op_that_is_not_installed"]
     assert wheel.manifest["kernels"] == {"tiny": ["CPU"], "tiny.b": []}
@@ -114,7 +116,7 @@ def warnings(project: Project) -> list[str]:
     return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
-def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path):
+def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
     """Here because the kernels are Python; so is a library that registers no such kernel."""
     project = tiny_project(tmp_path / "project", "")
     project.write(
@@ -136,7 +138,9 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path):
     )
 
 
-def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real, wheel):
+def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
+    real: Project, wheel: Wheel
+) -> None:
     command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
     done = run_program(*command, wheel.path, cwd=real.root, env=environment(), status=1)
     probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
@@ -145,7 +149,7 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(real, wheel)
     assert problems == {"requires", "tiny.b"}
 
 
-def test_modules_around_the_package_can_be_imported(real):
+def test_modules_around_the_package_can_be_imported(real: Project) -> None:
     real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
     # A package with the name of the opp folder.
     real.configure(SOURCES + 'opp = "opp"\n')
@@ -187,7 +191,7 @@ def with_header(project: Project, package: str, arguments: str) -> Path:
 DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
 
 
-def test_a_launch_is_as_its_own_package_declares_it(real):
+def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     real.configure(SOURCES + 'opp = "opp"\n')
     with_header(real, "opp/vendors/tiny", DECLARED)
     real.wheel(CHECKED)
@@ -198,7 +202,9 @@ def test_a_launch_is_as_its_own_package_declares_it(real):
     assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
 
 
-def test_a_launch_that_a_package_of_this_machine_declares_otherwise(real, tmp_path):
+def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
+    real: Project, tmp_path: Path
+) -> None:
     real.configure(SOURCES)
     header = with_header(Project(tmp_path), "package", "bool flag")
     with_header(real, "opp/vendors/tiny", DECLARED)
@@ -207,7 +213,7 @@ def test_a_launch_that_a_package_of_this_machine_declares_otherwise(real, tmp_pa
     assert str(header) in error
 
 
-def test_an_op_that_ops_toml_does_not_describe(real):
+def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
     real.write(
         MODULE,
         "import torch\n"
@@ -217,13 +223,13 @@ def test_an_op_that_ops_toml_does_not_describe(real):
     assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
 
 
-def test_a_module_that_raises(real):
+def test_a_module_that_raises(real: Project) -> None:
     real.write(MODULE, "raise LookupError('no licence')\n")
     error = refusal(real)
     assert "is refused: importing its module 'custom_pypto_tiny' failed: LookupError: no" in error
 
 
-def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real):
+def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:
     text = (real.root / "pyproject.toml").read_text()
     dependencies = 'version = "0.3.0"\ndependencies = ["a-distribution-that-nobody-has>=1"]'
     real.write("pyproject.toml", text.replace('version = "0.3.0"', dependencies))

@@ -185,13 +185,15 @@ ERRORS: dict[str, tuple[Change, list[str]]] = {
 
 
 @pytest.mark.parametrize(("change", "messages"), ERRORS.values(), ids=ERRORS)
-def test_the_error_of_a_build_says_what_is_wrong(project, change, messages):
+def test_the_error_of_a_build_says_what_is_wrong(
+    project: Project, change: Change, messages: list[str]
+) -> None:
     error = failure(project, **change(project))
     for message in messages:
         assert re.search(message, error)
 
 
-def test_setuptools_that_is_too_old(project, tmp_path):
+def test_setuptools_that_is_too_old(project: Project, tmp_path: Path) -> None:
     metadata = tmp_path / "old" / "setuptools-65.5.0.dist-info" / "METADATA"
     metadata.parent.mkdir(parents=True)
     metadata.write_text("Metadata-Version: 2.1\nName: setuptools\nVersion: 65.5.0\n")
@@ -199,7 +201,7 @@ def test_setuptools_that_is_too_old(project, tmp_path):
     assert message.startswith("error: building a plugin needs setuptools>=77; install it, or build")
 
 
-def test_versions_are_compared_as_numbers(project):
+def test_versions_are_compared_as_numbers(project: Project) -> None:
     project.wheel(with_torch(100)(project))
 
 
@@ -215,7 +217,7 @@ def with_headers_of_abi_1_2(project: Project) -> Project:
     return project
 
 
-def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2):
+def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2: Project) -> None:
     assert (
         "error: the headers of custom-pypto-core have the core ABI 1.2, but this"
         " custom-pypto-build knows 1.0; install the versions of both that belong together: in"
@@ -223,7 +225,9 @@ def test_headers_of_a_newer_core_than_the_builder_knows(with_headers_of_abi_1_2)
     ) in failure(with_headers_of_abi_1_2)
 
 
-def test_the_core_abi_of_the_manifest_is_that_of_the_headers(with_headers_of_abi_1_2):
+def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
+    with_headers_of_abi_1_2: Project,
+) -> None:
     # Python runs this file when it starts.
     newer = with_headers_of_abi_1_2.write(
         "newer/sitecustomize.py", "from custom_pypto_contract import abi\nabi.CORE_ABI = (1, 3)\n"

@@ -98,7 +98,9 @@ def the_plugin(scratch: Scratch) -> manifest.Manifest:
     return manifest.read(scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME)
 
 
-def test_a_clone_installs_without_index_and_isolation(scratch, pip, sources, plugin):
+def test_a_clone_installs_without_index_and_isolation(
+    scratch: Scratch, pip: Pip, sources: Path, plugin: Project
+) -> None:
     without = ("install", "--no-index", "--no-deps", "--no-build-isolation")
     pip(*without, sources / "contract", sources / "builder", sources / "core")
     headers = scratch.site_packages / "custom_pypto/core/include/custom_pypto"
@@ -110,8 +112,8 @@ def test_a_clone_installs_without_index_and_isolation(scratch, pip, sources, plu
 
 @pytest.mark.parametrize("is_editable", [True, False])
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
-    scratch, pip, sources, core, plugin, is_editable
-):
+    scratch: Scratch, pip: Pip, sources: Path, core: Path, plugin: Project, is_editable: bool
+) -> None:
     if is_editable:
         pip(*INTO, "--editable", sources / "core")
         pip("install", "--no-deps", plugin.root)
@@ -137,8 +139,14 @@ def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
     ],
 )
 def test_where_headers_are_not_installed_the_error_says_what_to_do(
-    pip, wheels, plugin, request, installed, what, remedy
-):
+    pip: Pip,
+    wheels: Path,
+    plugin: Project,
+    request: pytest.FixtureRequest,
+    installed: list[str],
+    what: str,
+    remedy: str,
+) -> None:
     pip(*INTO, *wheels.iterdir(), *map(request.getfixturevalue, installed))
     plugin.configure(SOURCES + 'include-packages = ["custom_pypto_blocks"]\n')
     with pytest.raises(PipFailedError) as caught:

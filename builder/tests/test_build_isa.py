@@ -93,7 +93,9 @@ def loaded(project: Project, forced: str) -> tuple[str, str]:
     return name, reported
 
 
-def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(project, int8_project):
+def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
+    project: Project, int8_project: Project
+) -> None:
     assert len(INT8_ISAS) > len(ISAS)
     for made, isas, own in ((project, ISAS, ["-DOWN=1"]), (int8_project, INT8_ISAS, [])):
         commands = made.compile_commands()
@@ -103,7 +105,7 @@ def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(project, i
             assert f"compile csrc/kernels.cpp for {isa}" in made.built()
 
 
-def test_each_further_instruction_set_adds_flags_to_one():
+def test_each_further_instruction_set_adds_flags_to_one() -> None:
     for machine, further in (
         ("x86_64", {"avx2_vnni": "avx2", "avx512_vnni": "avx512"}),
         ("aarch64", {"neon_dot": "neon", "neon_i8mm": "neon_bf16"}),
@@ -115,7 +117,7 @@ def test_each_further_instruction_set_adds_flags_to_one():
         assert int8_isas == isas
 
 
-def test_an_instruction_set_has_the_flags_of_those_before_it():
+def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
     for machine in ("x86_64", "aarch64"):
         flags = [words for _, *words in compiler.isa_flags(machine).values()]
         for before, after in pairwise(flags):
@@ -123,7 +125,7 @@ def test_an_instruction_set_has_the_flags_of_those_before_it():
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
-def test_the_header_lists_what_is_compiled(machine):
+def test_the_header_lists_what_is_compiled(machine: str) -> None:
     header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
     listed = re.search(rf"define CUSTOM_PYPTO_{machine.upper()}_ISAS\(([^#]*)", header)
     names = re.findall(r"(ordinary|int8)\((\w+), ", listed[1] if listed else "")
@@ -136,7 +138,9 @@ def test_the_header_lists_what_is_compiled(machine):
 
 
 @pytest.mark.parametrize("isa", INT8_ISAS)
-def test_the_forced_one_is_used_or_refused(project, int8_project, isa):
+def test_the_forced_one_is_used_or_refused(
+    project: Project, int8_project: Project, isa: str
+) -> None:
     name, reported = loaded(int8_project, isa)
     if name == isa:
         assert reported == isa
@@ -152,13 +156,13 @@ def test_the_forced_one_is_used_or_refused(project, int8_project, isa):
         assert loaded(project, isa) == (name, "")
 
 
-def test_the_best_one_is_used_where_none_is_forced(project, int8_project):
+def test_the_best_one_is_used_where_none_is_forced(project: Project, int8_project: Project) -> None:
     for made in (project, int8_project):
         available = [isa for isa in INT8_ISAS if loaded(made, isa)[0] == isa]
         assert loaded(made, "") == (available[-1], available[-1])
 
 
-def test_a_word_that_is_none_is_refused(project):
+def test_a_word_that_is_none_is_refused(project: Project) -> None:
     name, reported = loaded(project, "fastest")
     assert name.startswith(
         "CUSTOM_PYPTO_CPU_ISA='fastest' is not an instruction set; this machine has"
@@ -166,7 +170,7 @@ def test_a_word_that_is_none_is_refused(project):
     assert reported == ""
 
 
-def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path):
+def test_vectors_in_a_source_that_is_not_named_are_refused(tmp_path: Path) -> None:
     project = tiny_project(tmp_path, SOURCES + 'include-packages = ["custom_pypto_blocks"]\n')
     project.write("csrc/kernels.cpp", "#include <custom_pypto_blocks/cpu/vectors.h>\n")
     with pytest.raises(BuildFailedError, match=r"name this source in tool\.custom-pypto\.isa of"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from build_project import BuildFailedError
+from build_project import BuildFailedError, Project
 from custom_pypto_build import manylinux_tools
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.installed import Torch
@@ -11,7 +13,7 @@ from custom_pypto_build.manylinux_tools import Target, find_target
 from custom_pypto_contract import platforms, variables
 
 
-def test_the_variable_names_glibc_and_machine(monkeypatch):
+def test_the_variable_names_glibc_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_target({}) is None
     target = find_target({variables.PLATFORM: "manylinux_2_28_aarch64"})
     assert target == Target("manylinux_2_28_aarch64", (2, 28), "aarch64")
@@ -23,26 +25,28 @@ def test_the_variable_names_glibc_and_machine(monkeypatch):
 @pytest.mark.parametrize(
     "tag", ["linux_x86_64", "manylinux_2_12_x86_64", "musllinux_1_2_x86_64", "2.28"]
 )
-def test_other_tags_are_refused(tag):
+def test_other_tags_are_refused(tag: str) -> None:
     with pytest.raises(BuildError, match=r"CUSTOM_PYPTO_PLATFORM must be .* got '" + tag):
         find_target({variables.PLATFORM: tag})
 
 
-def test_an_isolated_build_for_other_systems_requires_ziglang(project):
+def test_an_isolated_build_for_other_systems_requires_ziglang(project: Project) -> None:
     env = {variables.PLATFORM: "manylinux_2_28_aarch64"}
     for hook in ("get_requires_for_build_wheel", "get_requires_for_build_editable"):
         assert project.hook(hook) == []
         assert project.hook(hook, env=env) == ["ziglang"]
 
 
-def test_without_ziglang_the_build_says_what_to_install(tmp_path, monkeypatch):
+def test_without_ziglang_the_build_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(manylinux_tools, "find_spec", lambda name: None)
     target = Target("manylinux_2_28_x86_64", (2, 28), "x86_64")
     with pytest.raises(BuildError, match="pip install ziglang"):
         manylinux_tools.write_stubs(target, Torch(tmp_path, tmp_path), tmp_path)
 
 
-def test_a_build_for_an_unknown_system_fails_before_it_compiles(project):
+def test_a_build_for_an_unknown_system_fails_before_it_compiles(project: Project) -> None:
     with pytest.raises(BuildFailedError, match="must be a tag manylinux_<glibc>_<machine>"):
         project.wheel({variables.PLATFORM: "manylinux_2_28_mips"})
 
@@ -61,5 +65,7 @@ def test_a_build_for_an_unknown_system_fails_before_it_compiles(project):
         ("GCC_3.0", (2, 17), True),
     ],
 )
-def test_versions_of_libstdcxx_that_systems_have(version, glibc, is_there):
+def test_versions_of_libstdcxx_that_systems_have(
+    version: str, glibc: tuple[int, int], is_there: bool
+) -> None:
     assert manylinux_tools.is_in(version, glibc) is is_there

@@ -70,7 +70,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
     return project, project.wheel(environment)
 
 
-def test_the_wheel_is_for_every_python_on_this_platform(built):
+def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wheel]) -> None:
     tag = f"py3-none-{platforms.platform_tag()}"
     assert built[1].path.name == f"custom_pypto_tiny-0.3.0-{tag}.whl"
     text = built[1].files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
@@ -78,7 +78,7 @@ def test_the_wheel_is_for_every_python_on_this_platform(built):
     assert f"Tag: {tag}" in text
 
 
-def test_the_wheel_holds_the_package_only(built):
+def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
     files = {name for name in built[1].files if ".dist-info/" not in name}
     assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
@@ -89,37 +89,43 @@ def listed(built: tuple[Project, Wheel], folder: Path, *command: str) -> str:
     return run_program(*command, library).stdout
 
 
-def test_the_library_exports_only_its_entry_functions(built, tmp_path):
+def test_the_library_exports_only_its_entry_functions(
+    built: tuple[Project, Wheel], tmp_path: Path
+) -> None:
     command = ("nm", "--dynamic", "--defined-only", "--format=just-symbols")
     names = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
     assert set(listed(built, tmp_path, *command).split()) == names
 
 
-def test_the_library_needs_libtorch_without_a_path(built, tmp_path):
+def test_the_library_needs_libtorch_without_a_path(
+    built: tuple[Project, Wheel], tmp_path: Path
+) -> None:
     needed = listed(built, tmp_path, "readelf", "--dynamic")
     assert "[libtorch_cpu.so]" in needed
     assert "RUNPATH" not in needed
     assert "RPATH" not in needed
 
 
-def test_flags_are_passed_as_written_those_of_the_environment_last(built):
+def test_flags_are_passed_as_written_those_of_the_environment_last(
+    built: tuple[Project, Wheel],
+) -> None:
     project, wheel = built
     assert b"a b$$c\0" in wheel.library
     [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
     assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
 
 
-def test_cxx_may_have_several_words(built):
+def test_cxx_may_have_several_words(built: tuple[Project, Wheel]) -> None:
     # For the names of macros, for each object, for the library.
     lines = (built[0].root / "my tools" / "wrapper.log").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["g++"] * 5
 
 
-def test_max_jobs_reaches_ninja(built):
+def test_max_jobs_reaches_ninja(built: tuple[Project, Wheel]) -> None:
     assert (built[0].root / "my tools" / "ninja.log").read_text().endswith(" -j 1\n")
 
 
-def test_the_manifest_describes_the_plugin(built):
+def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
     assert built[1].manifest == {
         "manifest_version": abi.MANIFEST_VERSION,
         "contract_version": 1,
@@ -147,16 +153,16 @@ def test_the_manifest_describes_the_plugin(built):
     }
 
 
-def test_a_build_imports_neither_torch_nor_the_plugin(built):
+def test_a_build_imports_neither_torch_nor_the_plugin(built: tuple[Project, Wheel]) -> None:
     assert built[0].imported == []
 
 
-def test_no_path_is_in_the_library(built):
+def test_no_path_is_in_the_library(built: tuple[Project, Wheel]) -> None:
     assert str(built[0].root).encode() not in built[1].library
     assert sys.prefix.encode() not in built[1].library
 
 
-def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path):
+def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
     # With debug information and __FILE__, which usually contain the folder.
     env = {"CXXFLAGS": "-g", "SOURCE_DATE_EPOCH": "1700000000"}
     wheels = []
@@ -168,7 +174,7 @@ def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path):
     assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
 
 
-def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(project):
+def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(project: Project) -> None:
     project.configure(SOURCES + 'opp = "opp"\n')
     old = project.write("opp/old.ini", "")
     project.wheel()
@@ -178,7 +184,7 @@ def test_a_file_renamed_since_the_last_build_is_not_in_the_wheel(project):
     assert "custom_pypto_tiny/opp/old.ini" not in files
 
 
-def test_metadata_is_prepared_without_compiling(tmp_path, project):
+def test_metadata_is_prepared_without_compiling(tmp_path: Path, project: Project) -> None:
     project.write("csrc/tiny.cpp", "#error not now\n")
     folder = tmp_path / "metadata"
     folder.mkdir()
@@ -186,7 +192,7 @@ def test_metadata_is_prepared_without_compiling(tmp_path, project):
     assert (folder / name / "entry_points.txt").is_file()
 
 
-def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path):
+def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) -> None:
     project = tiny_project(
         tmp_path / "project",
         f'{SOURCES}include-dirs = ["include"]\nopp = "opp"\nascendc = ["npu/*.cpp"]\n'
@@ -210,7 +216,7 @@ def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path):
     assert other.files.keys() == own.files.keys()
 
 
-def test_a_project_without_python_gets_its_package(tmp_path):
+def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     project = tiny_project(tmp_path, 'sources = ["src/*.cpp"]\ninclude-dirs = ["csrc"]\n')
     shutil.rmtree(tmp_path / "src")
     # Neither C++ in src nor Python in tests is a package.

@@ -85,7 +85,7 @@ def compiled(tmp_path: Path) -> Compile:
     return run
 
 
-def test_right_wheel_is_healthy(right, tmp_path, shown):
+def test_right_wheel_is_healthy(right: WheelDraft, tmp_path: Path, shown: Shown) -> None:
     report = shown(right.write(tmp_path), 0)
     assert "Healthy: no problem was found." in report
     assert "problem:" not in report
@@ -109,7 +109,7 @@ def _with_entry_points(lines: str) -> Change:
 @pytest.mark.parametrize(
     "file", ["__init__.py", "x/y.py", "x.cpython-310-x86_64-linux-gnu.so", "x.abi3.so"]
 )
-def test_right_wheel_without_a_library_is_healthy(check, file):
+def test_right_wheel_without_a_library_is_healthy(check: Check, file: str) -> None:
     wheel = draft(None)
     module = "first = acme_first" + ".x" * file.startswith("x")
     _with_entry_points(module)(wheel)
@@ -223,7 +223,7 @@ LIBRARY_CHANGES: dict[str, tuple[Change, str]] = {
 
 
 @pytest.mark.parametrize("case", [*CHANGES, *LIBRARY_CHANGES])
-def test_what_is_wrong_is_said(check, right, case):
+def test_what_is_wrong_is_said(check: Check, right: WheelDraft, case: str) -> None:
     change, remark = {**CHANGES, **LIBRARY_CHANGES}[case]
     changed = right if case in LIBRARY_CHANGES else draft(None)
     change(changed)
@@ -231,14 +231,16 @@ def test_what_is_wrong_is_said(check, right, case):
     assert said.startswith(remark)
 
 
-def test_library_that_is_missing(right, check):
+def test_library_that_is_missing(right: WheelDraft, check: Check) -> None:
     del right.files[LIBRARY]
     missing, unread = check(right)
     assert missing == f"problem: inspection by core: its library {LIBRARY} is missing"
     assert unread.startswith("problem: machine: ")
 
 
-def test_platform_that_promises_an_older_glibc(right, check, compiled):
+def test_platform_that_promises_an_older_glibc(
+    right: WheelDraft, check: Check, compiled: Compile
+) -> None:
     right.set_library(
         compiled(
             "#include <sys/random.h>\n"
@@ -252,13 +254,17 @@ def test_platform_that_promises_an_older_glibc(right, check, compiled):
     assert check(right) == []
 
 
-def test_without_auditwheel_the_systems_are_not_known(right, check, monkeypatch):
+def test_without_auditwheel_the_systems_are_not_known(
+    right: WheelDraft, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "auditwheel", None)
     [said] = check(right)
     assert said.startswith("note: system: auditwheel is not installed")
 
 
-def test_auditwheel_that_does_not_end_is_a_note(right, check, monkeypatch):
+def test_auditwheel_that_does_not_end_is_a_note(
+    right: WheelDraft, check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hang = Outcome(failure="did not end within 60 s", timed_out=True)
     monkeypatch.setattr(subprocess_call, "call", lambda function, path: hang)
     assert check(right) == ["note: system: auditwheel did not finish"]
@@ -288,7 +294,9 @@ COMPILED = {
 
 
 @pytest.mark.parametrize(("source", "flags", "remark"), COMPILED.values(), ids=COMPILED)
-def test_what_a_library_must_not_have(right, check, compiled, source, flags, remark):
+def test_what_a_library_must_not_have(
+    right: WheelDraft, check: Check, compiled: Compile, source: str, flags: str, remark: str
+) -> None:
     right.set_library(compiled(source, *flags.split()))
     assert check(right) == [remark]
 
@@ -326,7 +334,9 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
 
 
 @pytest.mark.parametrize(("name", "make", "reason"), REFUSED.values(), ids=REFUSED)
-def test_what_is_not_unpacked_has_status_2(tmp_path, shown, name, make, reason):
+def test_what_is_not_unpacked_has_status_2(
+    tmp_path: Path, shown: Shown, name: str, make: Callable[[Path], object], reason: str
+) -> None:
     make(tmp_path / name)
     error = shown(tmp_path / name)
     assert error.startswith(f"custom-pypto check: {tmp_path / name} ")
@@ -334,7 +344,7 @@ def test_what_is_not_unpacked_has_status_2(tmp_path, shown, name, make, reason):
     assert not [*tmp_path.rglob("evil*")]
 
 
-def test_record_that_is_no_table_has_status_2(tmp_path, shown):
+def test_record_that_is_no_table_has_status_2(tmp_path: Path, shown: Shown) -> None:
     made = draft(None)
     made.record["a" * 200_000] = ""
     assert "has a file RECORD that cannot be read" in shown(made.write(tmp_path))
@@ -347,12 +357,16 @@ def test_record_that_is_no_table_has_status_2(tmp_path, shown):
         ("MOST_BYTES", "bytes when unpacked; at most 3 are unpacked"),
     ],
 )
-def test_wheel_that_is_too_large_has_status_2(tmp_path, shown, monkeypatch, limit, reason):
+def test_wheel_that_is_too_large_has_status_2(
+    tmp_path: Path, shown: Shown, monkeypatch: pytest.MonkeyPatch, limit: str, reason: str
+) -> None:
     monkeypatch.setattr(unpacked_wheel, limit, 3)
     assert reason in shown(draft(None).write(tmp_path))
 
 
-def test_changed_bytes_give_a_report_or_status_2(tmp_path, capsys):
+def test_changed_bytes_give_a_report_or_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = draft(None).write(tmp_path)
     contents = path.read_bytes()
     draw = random.Random(21)

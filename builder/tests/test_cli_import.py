@@ -24,7 +24,9 @@ def header(tmp_path: Path) -> Path:
     return path
 
 
-def test_says_what_is_open_in_the_files(header, tmp_path, capsys):
+def test_says_what_is_open_in_the_files(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     more = tmp_path / "more.h"
     more.write_text(
         HEADER.replace("Twist", "Turn").replace("int64_t k", "float k"), encoding="utf-8"
@@ -44,7 +46,9 @@ def test_says_what_is_open_in_the_files(header, tmp_path, capsys):
     assert {path.name for path in folder.iterdir()} == {*FILES}
 
 
-def test_files_with_one_name_in_two_folders_are_told_apart(header, tmp_path, capsys):
+def test_files_with_one_name_in_two_folders_are_told_apart(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (other := tmp_path / "other" / header.name).parent.mkdir()
     other.write_text(HEADER.replace("generated", "written").replace("Twist", "Turn"), "utf-8")
     paths = [str(header), str(other)]
@@ -56,7 +60,9 @@ def test_files_with_one_name_in_two_folders_are_told_apart(header, tmp_path, cap
     assert f"# {header}:2\n[twist]" in written
 
 
-def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(header, tmp_path, capsys):
+def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     header.write_text(HEADER.replace("generated", "written"), encoding="utf-8")
     assert main(["import", "--aclnn", str(header), "--output", str(tmp_path / "plugin")]) == 1
     last = capsys.readouterr().out.splitlines()[-1]
@@ -65,7 +71,9 @@ def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(header
     assert refusal == "error: ops.toml: there is no op in it; begin one with [my_op]"
 
 
-def test_unsuitable_files_are_listed_and_the_others_are_imported(header, tmp_path, capsys):
+def test_unsuitable_files_are_listed_and_the_others_are_imported(
+    header: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "empty.h").touch()
     (tmp_path / "tiling.cpp").write_text("int x;")
     (tmp_path / "binary.cpp").write_bytes(b"\xff\xfe")
@@ -101,8 +109,12 @@ def test_unsuitable_files_are_listed_and_the_others_are_imported(header, tmp_pat
     ],
 )
 def test_files_that_cannot_be_read_are_errors_without_a_traceback(
-    arguments, message, header, monkeypatch, capsys
-):
+    arguments: list[str],
+    message: str,
+    header: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(header.parent)
     Path("empty.h").touch()
     assert main(["import", *arguments]) == 2
@@ -112,12 +124,16 @@ def test_files_that_cannot_be_read_are_errors_without_a_traceback(
     assert not (header.parent / "ops.toml").exists()
 
 
-def test_a_name_that_no_folder_can_have_is_an_error(header, capsys):
+def test_a_name_that_no_folder_can_have_is_an_error(
+    header: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["import", "--aclnn", str(header), "--output", "a" * 300]) == 2
     assert "a: File name too long" in capsys.readouterr().err
 
 
-def test_the_garbage_collector_does_not_go_through_all_operators_again_and_again(tmp_path):
+def test_the_garbage_collector_does_not_go_through_all_operators_again_and_again(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "ops.h"
     path.write_text("".join(f"REG_OP(Op{i}).OP_END_FACTORY_REG(A)\n" for i in range(5000)))
     seen: list[str] = []

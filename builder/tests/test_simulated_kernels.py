@@ -78,7 +78,7 @@ struct Direct {
 """
 
 
-def test_launches_of_ascendc_call_the_simulator(tmp_path, first):
+def test_launches_of_ascendc_call_the_simulator(tmp_path: Path, first: Project) -> None:
     first.write("npu/direct.h", DIRECT)
     source = first.write("npu/custom.cpp", ASCENDC)
     path = library(built(tmp_path, first)["custom"])
@@ -89,7 +89,9 @@ def test_launches_of_ascendc_call_the_simulator(tmp_path, first):
         built(tmp_path, first)
 
 
-def test_each_vendor_is_an_opp_package_with_one_library_of_all_projects(tmp_path, first, second):
+def test_each_vendor_is_an_opp_package_with_one_library_of_all_projects(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
     vendors = built(tmp_path, first, second)
     assert vendors == {name: tmp_path / "opp" / "vendors" / name for name in ("custom", "stock")}
     assert ctypes.CDLL(str(library(vendors["stock"]))).stock() == 7
@@ -103,7 +105,9 @@ def test_each_vendor_is_an_opp_package_with_one_library_of_all_projects(tmp_path
     assert "soname: [libcust_opapi.so]" in listed
 
 
-def test_vendors_built_last_are_searched_first(tmp_path, first, second):
+def test_vendors_built_last_are_searched_first(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
     vendors = tmp_path / "opp" / "vendors"
     vendors.mkdir(parents=True)
     (vendors / "config.ini").write_text("load_priority=other,custom\n")
@@ -113,7 +117,7 @@ def test_vendors_built_last_are_searched_first(tmp_path, first, second):
     assert (vendors / "config.ini").read_text() == "load_priority=custom,stock,other\n"
 
 
-def test_a_config_that_is_none_is_left_alone(tmp_path, second):
+def test_a_config_that_is_none_is_left_alone(tmp_path: Path, second: Project) -> None:
     config = tmp_path / "opp" / "vendors" / "config.ini"
     config.parent.mkdir(parents=True)
     config.write_text("priority=a\n")
@@ -122,7 +126,7 @@ def test_a_config_that_is_none_is_left_alone(tmp_path, second):
         built(tmp_path, second)
 
 
-def test_a_folder_that_the_wheel_ships_is_refused(tmp_path):
+def test_a_folder_that_the_wheel_ships_is_refused(tmp_path: Path) -> None:
     made = project(tmp_path / "mine", 'custom = ["custom.cpp"]\n', 'opp = "opp"')
     made.write("custom.cpp", "")
     made.write("opp/vendors/real/readme.txt", "")
@@ -131,7 +135,7 @@ def test_a_folder_that_the_wheel_ships_is_refused(tmp_path):
         build([made.root], made.root / "opp", tmp_path / "build", TOOLCHAIN)
 
 
-def test_the_project_that_cannot_be_built_is_named(tmp_path, first):
+def test_the_project_that_cannot_be_built_is_named(tmp_path: Path, first: Project) -> None:
     with pytest.raises(BuildError, match=re.escape(f"{tmp_path / 'none'}: ")):
         built(tmp_path, Project(tmp_path / "none"))
     other = project(tmp_path / "other", "")
@@ -141,7 +145,9 @@ def test_the_project_that_cannot_be_built_is_named(tmp_path, first):
         built(tmp_path)
 
 
-def test_plugins_with_launchers_of_one_name_have_each_their_own(tmp_path, first, second):
+def test_plugins_with_launchers_of_one_name_have_each_their_own(
+    tmp_path: Path, first: Project, second: Project
+) -> None:
     for number, made in enumerate((first, second), 1):
         text = made.root.joinpath("pyproject.toml").read_text()
         text = text.replace(

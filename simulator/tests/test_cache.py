@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,16 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_cache_that_is_missing_is_made_for_its_user_alone(cache, monkeypatch):
+def test_cache_that_is_missing_is_made_for_its_user_alone(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CUSTOM_PYPTO_SIM_CACHE", str(cache / "new"))
     assert cache_folder().stat().st_mode & 0o777 == 0o700
 
 
-def test_cache_is_found_behind_a_link_that_its_user_names(cache, monkeypatch):
+def test_cache_is_found_behind_a_link_that_its_user_names(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     link = cache.with_name("link")
     link.symlink_to(cache)
     monkeypatch.setenv("CUSTOM_PYPTO_SIM_CACHE", str(link))
@@ -53,7 +58,9 @@ OTHERS = [
 
 
 @pytest.mark.parametrize(("spoil", "fault", "place"), OTHERS)
-def test_cache_that_others_can_write_is_refused(cache, spoil, fault, place):
+def test_cache_that_others_can_write_is_refused(
+    cache: Path, spoil: Callable[[Path], None], fault: str, place: str
+) -> None:
     path = (cache / place).resolve()
     spoil(path)
     with pytest.raises(BuildError, match=f"cache: {path} {fault}; delete the cache, or set "):
@@ -61,7 +68,7 @@ def test_cache_that_others_can_write_is_refused(cache, spoil, fault, place):
 
 
 @pytest.mark.parametrize("is_reachable", [True, False])
-def test_file_of_another_user_is_refused(cache, is_reachable):
+def test_file_of_another_user_is_refused(cache: Path, is_reachable: bool) -> None:
     # Only root could make one.
     values = list(cache.stat())
     values[stat.ST_UID] = 12345
@@ -69,7 +76,7 @@ def test_file_of_another_user_is_refused(cache, is_reachable):
         check(str(cache), os.stat_result(values), is_reachable=is_reachable)
 
 
-def test_what_others_cannot_reach_may_have_any_mode(cache):
+def test_what_others_cannot_reach_may_have_any_mode(cache: Path) -> None:
     open_to_others(cache / "libraries" / "digest")
     cache.chmod(0o700)
     assert cache_folder() == cache

@@ -26,7 +26,7 @@ def run(run: Run) -> Run:
     return partial(run, prelude=LAUNCH)
 
 
-def test_every_block_runs_the_last_one_first(run):
+def test_every_block_runs_the_last_one_first(run: Run) -> None:
     run("""
         numbers = torch.zeros(7, dtype=torch.int32, device="npu")
         launch(numbers.data_ptr(), 7, 7)
@@ -41,7 +41,9 @@ def test_every_block_runs_the_last_one_first(run):
         ("torch.zeros(7).int().data_ptr()", 7, "count: its memory is not allocated on the device"),
     ],
 )
-def test_an_access_outside_is_the_stream_s_error(run, data, claimed, reason):
+def test_an_access_outside_is_the_stream_s_error(
+    run: Run, data: str, claimed: int, reason: str
+) -> None:
     run(f"""
         numbers = torch.zeros(7, dtype=torch.int32, device="npu")
         launch({data}, 7, {claimed})

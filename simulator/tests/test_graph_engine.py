@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from functools import partial
+from pathlib import Path
 
 import pytest
 from script import PRELUDE, Run
@@ -60,7 +61,7 @@ def run(run: Run) -> Run:
     return partial(run, prelude=OPS)
 
 
-def test_torchair_refuses_an_outdated_library_by_name(run, outdated):
+def test_torchair_refuses_an_outdated_library_by_name(run: Run, outdated: Path) -> None:
     run(
         """
         compiled = torch.compile(torch.ops.simtest.add, backend=backend(), fullgraph=True)
@@ -72,7 +73,7 @@ def test_torchair_refuses_an_outdated_library_by_name(run, outdated):
     )
 
 
-def test_a_mutated_input_that_grew_at_its_address_is_refused_as_ge_does(run):
+def test_a_mutated_input_that_grew_at_its_address_is_refused_as_ge_does(run: Run) -> None:
     run("""
         def function(cache, amount):
             return torch.ops.simtest.bump(cache, amount) + 1
@@ -88,7 +89,7 @@ def test_a_mutated_input_that_grew_at_its_address_is_refused_as_ge_does(run):
     """)
 
 
-def test_an_assigned_output_unlike_its_result_is_refused(run):
+def test_an_assigned_output_unlike_its_result_is_refused(run: Run) -> None:
     run("""
         from custom_pypto_simulator.graph_engine import Graph
         run_graph, calls = Graph.run, []
@@ -106,7 +107,7 @@ def test_an_assigned_output_unlike_its_result_is_refused(run):
     """)
 
 
-def test_common_operators_agree_with_eager(run):
+def test_common_operators_agree_with_eager(run: Run) -> None:
     run("""
         def function(x, w):
             y = torch.relu(x @ w) - x.mean(-1, keepdim=True)
@@ -118,7 +119,7 @@ def test_common_operators_agree_with_eager(run):
     """)
 
 
-def test_an_argument_in_a_private_format_is_seen_as_its_matrix(run):
+def test_an_argument_in_a_private_format_is_seen_as_its_matrix(run: Run) -> None:
     run("""
         matrix = torch.arange(30 * 40).view(30, 40).to(torch.float16)
         padded = torch.nn.functional.pad(matrix, (0, 8, 0, 2))
@@ -132,7 +133,7 @@ def test_an_argument_in_a_private_format_is_seen_as_its_matrix(run):
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_the_error_of_an_operator_that_is_not_emulated_names_it(run, dynamic):
+def test_the_error_of_an_operator_that_is_not_emulated_names_it(run: Run, dynamic: bool) -> None:
     run(f"""
         compiled = torch.compile(torch.erfinv, backend=backend(), dynamic={dynamic})
         with raises("operator 'Erfinv' is not emulated, and no simulated kernel aclnnErfinv was"):
@@ -140,7 +141,7 @@ def test_the_error_of_an_operator_that_is_not_emulated_names_it(run, dynamic):
     """)
 
 
-def test_a_simulated_kernel_replaces_an_operator_of_the_engine(run):
+def test_a_simulated_kernel_replaces_an_operator_of_the_engine(run: Run) -> None:
     run("""
         compiled = torch.compile(torch.tanh, backend=backend(), fullgraph=True, dynamic=False)
         assert compiled(torch.ones(3, device="npu")).cpu().tolist() == [3, 3, 3]
@@ -242,7 +243,9 @@ RIGHT = {
 
 
 @pytest.mark.parametrize(("body", "expected"), RIGHT.values(), ids=RIGHT)
-def test_nodes_run_by_their_edges_and_attributes(run, body, expected):
+def test_nodes_run_by_their_edges_and_attributes(
+    run: Run, body: str, expected: list[float]
+) -> None:
     run(convert_by(body), prints=str(expected))
 
 
@@ -279,11 +282,11 @@ WRONG = {
 
 
 @pytest.mark.parametrize("node", WRONG)
-def test_what_a_node_gives_wrong_is_named(run, node):
+def test_what_a_node_gives_wrong_is_named(run: Run, node: str) -> None:
     run(convert_by(f"return op({node})"), fails=WRONG[node])
 
 
-def test_a_torchair_without_a_name_that_is_used_is_refused_by_version(run):
+def test_a_torchair_without_a_name_that_is_used_is_refused_by_version(run: Run) -> None:
     run("""
         import torchair.ge._ge_graph
         del torchair.ge._ge_graph.torch_type_to_ge_type

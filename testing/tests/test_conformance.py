@@ -102,29 +102,31 @@ def right(run: Run) -> tuple[dict[str, str], str]:
     return run(SUITE.replace("FACTOR", "2"))
 
 
-def test_right_op_passes_every_test(right):
+def test_right_op_passes_every_test(right: tuple[dict[str, str], str]) -> None:
     outcomes, printed = right
     assert set(outcomes.values()) == {"PASSED"}, printed
 
 
 @pytest.mark.parametrize("test", IDS)
-def test_a_check_is_one_test_for_each_op_sample_or_graph(right, test):
+def test_a_check_is_one_test_for_each_op_sample_or_graph(
+    right: tuple[dict[str, str], str], test: str
+) -> None:
     found = [each for each in right[0] if each.startswith(f"{test}[")]
     assert found == [f"{test}[{name}]" for name in IDS[test]]
 
 
-def test_no_test_is_left_out(right):
+def test_no_test_is_left_out(right: tuple[dict[str, str], str]) -> None:
     tests = {name for name in vars(Conformance) if name.startswith("test_")}
     assert {each.partition("[")[0] for each in right[0]} == tests
 
 
-def test_what_was_not_checked_stands_at_the_end(right):
+def test_what_was_not_checked_stands_at_the_end(right: tuple[dict[str, str], str]) -> None:
     _, printed = right
     end = printed.partition("= not checked =")[2]
     assert "\ntwice: threads: no call was split among threads, neither a sample nor" in end
 
 
-def test_wrong_reference_fails_the_comparison_only(run):
+def test_wrong_reference_fails_the_comparison_only(run: Run) -> None:
     # Inductor's test, which takes longest, does not look at the reference.
     outcomes, printed = run(SUITE.replace("FACTOR", "3"), "-k", "not inductor")
     failed = {test for test, outcome in outcomes.items() if outcome == "FAILED"}
@@ -156,31 +158,31 @@ def failures(run: Run) -> dict[str, list[str]]:
     return dict(zip(parts[::2], (part.strip().splitlines() for part in parts[1::2]), strict=True))
 
 
-def test_failure_has_fewer_than_forty_lines(failures):
+def test_failure_has_fewer_than_forty_lines(failures: dict[str, list[str]]) -> None:
     assert len(failures) > 15
     assert {test: len(lines) for test, lines in failures.items() if len(lines) >= 39} == {}
 
 
-def test_failure_of_a_check_is_its_message(failures):
+def test_failure_of_a_check_is_its_message(failures: dict[str, list[str]]) -> None:
     assert failures["test_returns_what_the_reference_returns[twice-small]"] == [
         "E   AssertionError: output: dtype is torch.float64, expected torch.float32"
     ]
 
 
-def test_failure_of_the_op_names_the_line_of_the_author(failures):
+def test_failure_of_the_op_names_the_line_of_the_author(failures: dict[str, list[str]]) -> None:
     lines = failures["test_fake_agrees_with_kernel[twice-transposed]"]
     assert lines[0] == "E   ValueError: no four"
     assert [line for line in lines if re.search(r"\.\.\. \d+ lines are left out; --tb=long", line)]
     assert re.search(r"test_suite\.py:\d+: raise ValueError\(\"no four\"", lines[-1])
 
 
-def test_plugin_that_is_not_installed_is_a_failure():
+def test_plugin_that_is_not_installed_is_a_failure() -> None:
     message = "no plugin named 'no_such_plugin' is installed; installed: "
     with pytest.raises(AssertionError, match=message):
         ops_of_plugin("no_such_plugin", "cpu")
 
 
-def test_samples_are_made_on_the_chosen_device(run):
+def test_samples_are_made_on_the_chosen_device(run: Run) -> None:
     outcomes, printed = run(SUITE, "--custom-pypto-device=npu")
     assert set(outcomes.values()) == {"ERROR"}
     assert "test_passes_opcheck[unavailable-npu]" in outcomes
@@ -210,7 +212,7 @@ class TestOps(Conformance):
 """
 
 
-def test_test_without_a_case_is_never_skipped(run):
+def test_test_without_a_case_is_never_skipped(run: Run) -> None:
     chosen = "exports or test_gradients or agrees_with_its_contract"
     outcomes, printed = run(EMPTY, "-k", chosen)
     assert "SKIPPED" not in outcomes.values()
@@ -222,7 +224,7 @@ def test_test_without_a_case_is_never_skipped(run):
     assert "\nscalar: random calls, refusals, memory, fuzzing: ops.toml does not describe" in end
 
 
-def test_documentation_names_every_test():
+def test_documentation_names_every_test() -> None:
     documented = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
     tests = [name for name in vars(Conformance) if name.startswith("test_")]
     assert tests
@@ -230,7 +232,9 @@ def test_documentation_names_every_test():
 
 
 @pytest.mark.parametrize("device", ["npu", "cpu"])
-def test_only_for_an_npu_may_no_random_call_be_right(monkeypatch, device):
+def test_only_for_an_npu_may_no_random_call_be_right(
+    monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
     contract = contract_of(
         f'[twice]\nschema = "{TWICE}"\n[twice.tensors]\nx = {{ dtype = "int8" }}'
     )
@@ -251,14 +255,14 @@ def test_only_for_an_npu_may_no_random_call_be_right(monkeypatch, device):
         assert notes[0].startswith("twice: random calls: twice: none of")
 
 
-def test_unknown_name_is_an_attribute_error():
+def test_unknown_name_is_an_attribute_error() -> None:
     import custom_pypto_testing
 
     with pytest.raises(AttributeError, match="'custom_pypto_testing' has no attribute 'Nothing'"):
         _ = custom_pypto_testing.Nothing
 
 
-def test_every_isa_is_each_that_has_compiler_flags():
+def test_every_isa_is_each_that_has_compiler_flags() -> None:
     flags = {
         isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, int8=True)
     }

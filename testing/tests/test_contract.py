@@ -93,13 +93,13 @@ def op_of(text: str, kernel: Callable[..., Any] | None = None, fake: Any = None)
 
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
 @pytest.mark.parametrize("check", [checks.check_drawn, check_refusals])
-def test_right_op_passes(check, text):
+def test_right_op_passes(check: Callable[[Op], None], text: str) -> None:
     with op_of(text) as op:
         check(op)
 
 
 @pytest.mark.parametrize("text", CONTRACTS.values(), ids=CONTRACTS)
-def test_every_rule_is_broken_once_or_more(text):
+def test_every_rule_is_broken_once_or_more(text: str) -> None:
     """Whatever the op returns."""
     found = {(each.argument, each.rule) for each in violations(contract_of(text), Random(0))}
     assert found == {
@@ -159,18 +159,18 @@ FAULTS: dict[str, tuple[Any, ...]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_found(fault):
+def test_fault_is_found(fault: str) -> None:
     check, message, *given = FAULTS[fault]
     with op_of(*given) as op, pytest.raises(AssertionError, match=message):
         check(op)
 
 
-def test_without_outputs_in_the_contract_a_fake_needs_not_refuse():
+def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
     with op_of(WITHOUT_OUTPUTS, fake=lambda x, y, k=1: x.new_empty(x.shape)) as op:
         check_refusals(op)
 
 
-def test_cost_of_a_dim_that_a_drawn_call_does_not_have_is_found():
+def test_cost_of_a_dim_that_a_drawn_call_does_not_have_is_found() -> None:
     optional = """
 [plus]
 schema = "plus(Tensor x, Tensor y, int k=1, Tensor? z=None) -> Tensor"
@@ -187,7 +187,7 @@ bytes = "K"
         checks.check_drawn(replace(op, reference=Reference(kernel)))
 
 
-def test_a_size_that_a_scalar_says_is_broken_too():
+def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     contract = contract_of(
         '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
     )
@@ -196,7 +196,7 @@ def test_a_size_that_a_scalar_says_is_broken_too():
 
 
 @pytest.mark.parametrize("argument", ["scale", "eps", "k"])
-def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argument):
+def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argument: str) -> None:
     contract = contract_of(
         '[take]\nschema = "take(Tensor x, float scale, float? eps, int k) -> ()"\n'
         'tensors.x = { shape = "N" }\n'
@@ -225,7 +225,9 @@ def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argumen
     ],
     ids=["of torch", "of the kernel", "not printable", "long", "of a type of its own"],
 )
-def test_error_of_a_python_kernel_names_the_op_and_is_printable(error, text):
+def test_error_of_a_python_kernel_names_the_op_and_is_printable(
+    error: RuntimeError, text: str
+) -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         raise error
 
@@ -237,7 +239,7 @@ def test_error_of_a_python_kernel_names_the_op_and_is_printable(error, text):
 
 
 @pytest.mark.parametrize("output", ['shape = "N k", dtype = "=x"', 'like = "x"'])
-def test_fake_names_the_output_that_no_memory_holds(output):
+def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
     contract = contract_of(
         '[widen]\nschema = "widen(Tensor x, int k) -> Tensor"\ntensors.x = { shape = "N" }\n'
         f"outputs.wide = {{ {output} }}"
@@ -247,7 +249,7 @@ def test_fake_names_the_output_that_no_memory_holds(output):
         fake_of(contract)(x, 2)
 
 
-def test_error_of_the_allocation_of_an_output_is_printable():
+def test_error_of_the_allocation_of_an_output_is_printable() -> None:
     class Full(Tensor):
         def new_empty(self, *args: Any, **kwargs: Any) -> Tensor:
             raise RuntimeError("\x1b[2J\nno memory")
@@ -261,7 +263,7 @@ def test_error_of_the_allocation_of_an_output_is_printable():
     assert str(caught.value).endswith(r": \x1b[2J\nno memory")
 
 
-def test_python_kernel_of_the_page_on_hooks_passes():
+def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]
     [contract] = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
@@ -293,7 +295,7 @@ tensors.y = { shape = "N", dtype = "float32 float64" }
 """
 
 
-def test_a_definition_may_hold_a_generator():
+def test_a_definition_may_hold_a_generator() -> None:
     contract, random = contract_of(LATER), Random(0)
     definition = compile_definition(contract)
     assert definition is not None
@@ -301,14 +303,14 @@ def test_a_definition_may_hold_a_generator():
         assert definition(**given).equal(reference_of_plus(**given))
 
 
-def test_a_dtype_may_be_that_of_a_later_tensor():
+def test_a_dtype_may_be_that_of_a_later_tensor() -> None:
     contract, random = contract_of(LATER), Random(0)
     for given in (draw(contract, random) for _ in range(20)):
         assert given["x"].dtype == given["y"].dtype
     assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}
 
 
-def test_tensors_are_drawn_with_the_dims_that_the_rules_demand():
+def test_tensors_are_drawn_with_the_dims_that_the_rules_demand() -> None:
     contract = contract_of(
         """
 [first]
@@ -326,7 +328,7 @@ outputs.z = { shape = "x.shape[0] y.shape[-1]", dtype = "=x" }
         assert (given["x"].ndim, given["y"].ndim) == (5, 4)
 
 
-def test_contract_that_is_nested_too_deeply_cannot_be_read():
+def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
     shape: Any = "N"
     for _ in range(2000):
         shape = {"by": "x.ndim", "of": [[1, shape]]}
@@ -337,7 +339,7 @@ def test_contract_that_is_nested_too_deeply_cannot_be_read():
         _ = lazy.op
 
 
-def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing():
+def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing() -> None:
     contract = contract_of(f'{ADD_TO}definition = "x.add_(y, alpha=k)"\n')
     definition = compile_definition(contract)
     assert definition is not None
@@ -367,7 +369,9 @@ def writing_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
     ],
     ids=["no checks", "no check of writes", "only the fake checks", "writes before it checks"],
 )
-def test_use_of_memory_that_an_op_cannot_use_is_found(kernel, fake, message):
+def test_use_of_memory_that_an_op_cannot_use_is_found(
+    kernel: Callable[..., Any], fake: Any, message: str
+) -> None:
     with op_of(ADD_TO, kernel, fake or (lambda x, y, k=1: None)) as op:
         given = {"x": torch.ones(3, 2), "y": torch.ones(2)}
         with pytest.raises(AssertionError, match=message):
@@ -393,7 +397,7 @@ def with_rules(*rules: str) -> str:
         (['check = "N > 4"', 'check = "N < 4"'], "most break the rule .* no call may satisfy all"),
     ],
 )
-def test_rules_that_no_call_satisfies_are_named(rules, named):
+def test_rules_that_no_call_satisfies_are_named(rules: list[str], named: str) -> None:
     with op_of(with_rules(*rules)) as op, pytest.raises(LookupError, match=named):
         checks.check_drawn(op)
 
@@ -408,7 +412,7 @@ def test_rules_that_no_call_satisfies_are_named(rules, named):
         ('check = "k >= 0"', "no drawn call breaks only the rule 'k >= 0' of 'k'"),
     ],
 )
-def test_rule_that_no_drawn_call_tests_is_noted(rule, note):
+def test_rule_that_no_drawn_call_tests_is_noted(rule: str, note: str) -> None:
     text = with_rules('check = "k >= 1"', rule)
     refuse = fake_of(contract_of(text))
 

@@ -545,7 +545,9 @@ def test_keyword_only_tensors_get_no_gradient_and_may_have_another_dtype() -> No
         library._destroy()
 
 
-def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(monkeypatch):
+def test_what_opcheck_makes_torch_warn_of_itself_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As torch 2.15 does."""
     opcheck, touch = torch.library.opcheck, touching("torch.testing._internal.optests")
 

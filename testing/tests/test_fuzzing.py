@@ -17,7 +17,7 @@ import torch
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_testing import checks
-from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, FuzzCall, fuzz_call
+from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, Change, FuzzCall, fuzz_call
 from custom_pypto_testing.fuzz_oracle import REASONS, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
 from custom_pypto_testing.ops_under_test import Op
@@ -90,7 +90,7 @@ def is_rare(k: object) -> bool:
     return type(k) is int and k == 2**31 - 1
 
 
-def test_calls_of_a_right_op_are_counted():
+def test_calls_of_a_right_op_are_counted() -> None:
     rows: dict[str, Any] = {}
     with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
         op = Op(overload, contract=contract_of_plus)
@@ -170,7 +170,7 @@ FAULTS: dict[str, tuple[str, tuple[Any, ...]]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_found(fault):
+def test_fault_is_found(fault: str) -> None:
     message, given = FAULTS[fault]
     tally, text = fuzzed(*given)
     assert message in text or any(message in each for _, each in tally.faults)
@@ -178,7 +178,7 @@ def test_fault_is_found(fault):
 
 
 @pytest.mark.parametrize("values", ["int64", "float32"])
-def test_refusal_of_values_is_explained_for_lengths_and_indices_only(values):
+def test_refusal_of_values_is_explained_for_lengths_and_indices_only(values: str) -> None:
     contract = contract_of(PLUS.replace('"=x"', f'"{values}"'))
 
     def fake(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -206,7 +206,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_call_that_ends_the_process_stops_no_other(how):
+def test_call_that_ends_the_process_stops_no_other(how: str) -> None:
     first = Series(calls=250)
 
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -225,7 +225,7 @@ def test_call_that_ends_the_process_stops_no_other(how):
     assert fuzzed(kernel, series=Series(1, 0, numbers[-1]))[0].faults == [tally.faults[-1]]
 
 
-def test_a_long_output_is_cut_in_its_middle():
+def test_a_long_output_is_cut_in_its_middle() -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         os.write(2, b"first words\n" + b"x" * 10_000 + b"\nlast words\n")
         os._exit(3)
@@ -237,12 +237,12 @@ def test_a_long_output_is_cut_in_its_middle():
     assert len(text) < 7000
 
 
-def test_call_that_ends_every_process_does_not_go_on_for_ever():
+def test_call_that_ends_every_process_does_not_go_on_for_ever() -> None:
     tally, _ = fuzzed(lambda x, y, k=1: os._exit(1))
     assert len(tally.faults) == 5
 
 
-def test_call_that_takes_too_long_is_found():
+def test_call_that_takes_too_long_is_found() -> None:
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         time.sleep(60 * is_rare(k))
         return plus(x, y, k)
@@ -252,7 +252,7 @@ def test_call_that_takes_too_long_is_found():
     assert tally.counts["run"] == 100
 
 
-def test_page_lists_the_reasons():
+def test_page_lists_the_reasons() -> None:
     page = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
     table = page.partition("\n| reason |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE) == [*REASONS]
@@ -269,7 +269,7 @@ def many_calls() -> list[Any]:
     return calls(3000)
 
 
-def test_every_change_and_size_is_drawn():
+def test_every_change_and_size_is_drawn() -> None:
     drawn = many_calls()
     kinds = {change.split(" of ")[0] for each in drawn for change in each.changes}
     assert kinds == {
@@ -301,7 +301,7 @@ IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
 
 
 @pytest.mark.parametrize("change", IS_CHANGED)
-def test_change_of_a_right_call_is_what_its_name_says(change):
+def test_change_of_a_right_call_is_what_its_name_says(change: str) -> None:
     for argument, other in ("xy", "yx"):
         changes = ("valid", f"{change} of {argument}")
         drawn = [each.call.kwargs for each in many_calls() if each.changes == changes]
@@ -310,7 +310,7 @@ def test_change_of_a_right_call_is_what_its_name_says(change):
 
 
 @pytest.mark.parametrize(("name", "change"), dict(_CHANGES).items())
-def test_what_is_made_of_a_huge_tensor_needs_little_memory(name, change):
+def test_what_is_made_of_a_huge_tensor_needs_little_memory(name: str, change: Change) -> None:
     value = torch.zeros((), dtype=torch.float64).expand(2**40, 3)
     for seed in range(20):
         try:
@@ -336,7 +336,9 @@ COPY = '"copy_cpu" not implemented for such a dtype'
         ("memory", "minus: there is not enough memory", "expanded of x", False),
     ],
 )
-def test_a_reason_explains_its_own_refusals(reason, text, change, is_explained):
+def test_a_reason_explains_its_own_refusals(
+    reason: str, text: str, change: str, is_explained: bool
+) -> None:
     drawn = FuzzCall(calls(1)[0].call, ("valid", change))
     kernel, fake = Outcome(None, RuntimeError(text)), Outcome([], None)
     assert REASONS[reason](drawn, kernel, fake) == is_explained
@@ -358,19 +360,19 @@ def described(given: dict[str, Any]) -> dict[str, object]:
     return found
 
 
-def test_a_call_is_that_of_its_seed():
+def test_a_call_is_that_of_its_seed() -> None:
     for one, other, different in zip(calls(100), calls(100), calls(100, seed=1), strict=True):
         assert described(one.call.kwargs) == described(other.call.kwargs)
         assert described(one.call.kwargs) != described(different.call.kwargs)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "1,-1", "1,2,3,4", "many"])
-def test_wrong_series_is_refused(text):
+def test_wrong_series_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"CALLS|invalid literal"):
         Series.parse(text)
 
 
-def test_series_is_read():
+def test_series_is_read() -> None:
     assert Series.parse("7") == Series(7, 0, 0)
     assert Series.parse("7,2,30") == Series(7, 2, 30)
 
@@ -391,7 +393,7 @@ class TestPlus(custom_pypto_testing.Conformance):
 """
 
 
-def test_option_chooses_the_calls_and_prints_the_table(tmp_path):
+def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
     (tmp_path / "test_plus.py").write_text(SUITE, encoding="utf-8")
     here, root = Path(__file__).parent, Path(__file__).parents[2]
     path = os.pathsep.join(map(str, (here, root / "core" / "tests", root / "tests")))

@@ -35,7 +35,7 @@ def allows(strides: str, tensor: torch.Tensor) -> bool:
 
 
 @pytest.mark.parametrize("strides", STRIDES)
-def test_each_layout_is_allowed_and_keeps_the_values(strides):
+def test_each_layout_is_allowed_and_keeps_the_values(strides: str) -> None:
     x = torch.arange(120.0).view(SIZES)
     for layout in layouts_of(strides, SIZES):
         copy = layout.copy(x)
@@ -44,7 +44,9 @@ def test_each_layout_is_allowed_and_keeps_the_values(strides):
 
 
 @pytest.mark.parametrize(("strides", "wanted"), STRIDES.items())
-def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(strides, wanted):
+def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
+    strides: str, wanted: int
+) -> None:
     random, contract = Random(0), contract_of(op_with(strides))
     drawn = [draw(contract, random)["x"] for _ in range(200)]
     assert all(allows(strides, each) for each in drawn)
@@ -59,18 +61,18 @@ def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(strides, wa
     assert moved == ({0, 1, 2, 3} if wanted == 4 else {0, 1, 2} if wanted == 3 else set())
 
 
-def test_strided_heads_are_among_the_layouts():
+def test_strided_heads_are_among_the_layouts() -> None:
     found = {tuple(each.strides(SIZES)) for each in layouts_of("last_dim_contiguous", SIZES)}
     assert (75, 15, 5, 1) in found
 
 
-def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps():
+def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> None:
     empty = torch.empty(2**40, 0, 2**20)
     for layout in layouts_of("any", empty.shape):
         assert layout.copy(empty).untyped_storage().nbytes() < 100
 
 
-def test_a_layout_is_drawn_that_the_rules_allow():
+def test_a_layout_is_drawn_that_the_rules_allow() -> None:
     rule = '{ argument = "x", check = "x.is_contiguous", message = "must be dense" }'
     contract = contract_of(op_with("any", f"rules = [{rule}]"))
     random = Random(0)
@@ -78,13 +80,13 @@ def test_a_layout_is_drawn_that_the_rules_allow():
 
 
 @pytest.mark.parametrize("attribute", ["strides[0] >= 0", "shape[0] != 2", "is_contiguous"])
-def test_rules_read_tensors_that_nothing_could_hold(attribute):
+def test_rules_read_tensors_that_nothing_could_hold(attribute: str) -> None:
     rule = f'{{ argument = "x", check = "x.{attribute}", message = "must fit" }}'
     contract = contract_of(op_with("any", f"rules = [{rule}]"))
     assert list(violations(contract, Random(0)))
 
 
-def test_arguments_are_drawn_by_position_and_by_name():
+def test_arguments_are_drawn_by_position_and_by_name() -> None:
     contract = contract_of(op_with("any"))
     given = draw(contract, Random(0))
     sample = as_sample(contract, given)
@@ -94,12 +96,12 @@ def test_arguments_are_drawn_by_position_and_by_name():
     assert {len(each.args) for each in drawn_samples(contract)} == {0, 2}
 
 
-def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only():
+def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only() -> None:
     names = [each.name for each in drawn_samples(contract_of(op_with("any")))]
     assert "drawn-float64" in names
 
 
-def test_samples_for_npus_keep_the_limits_of_their_kernels():
+def test_samples_for_npus_keep_the_limits_of_their_kernels() -> None:
     limit = '{ argument = "k", check = "k >= 3", message = "must be 3 or more" }'
     contract = contract_of(op_with("any", f"npu.limits = [{limit}]"))
     samples = {each.name: each for each in drawn_samples(contract, "npu")}

@@ -33,7 +33,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "converting"
 
 
-def test_nodes_are_recorded(package, torchair_graph):
+def test_nodes_are_recorded(package: str, torchair_graph: Graph) -> None:
     module = importlib.import_module(f"{package}.converter")
     assert module.convert(GraphTensor("x", 3), 2) == ["y0", "y1"]
     assert torchair_graph.nodes == [
@@ -45,7 +45,9 @@ def test_nodes_are_recorded(package, torchair_graph):
 
 
 @pytest.mark.parametrize("turn", [1, 2])
-def test_what_imported_the_stand_in_is_forgotten(package, request, turn):
+def test_what_imported_the_stand_in_is_forgotten(
+    package: str, request: pytest.FixtureRequest, turn: int
+) -> None:
     """In both turns the module is the stand-in's of that turn."""
     assert "torchair" not in sys.modules
     assert f"{package}.converter" not in sys.modules
@@ -66,7 +68,9 @@ def test_what_imported_the_stand_in_is_forgotten(package, request, turn):
         "from torchair import ge; Int = ge.attr.Int; del ge",
     ],
 )
-def test_what_took_a_part_of_the_stand_in_is_forgotten(tmp_path, monkeypatch, taken):
+def test_what_took_a_part_of_the_stand_in_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
     (tmp_path / "taking.py").write_text(taken)
     (tmp_path / "taking_nothing.py").write_text("import sys; nothing = None")
     monkeypatch.syspath_prepend(tmp_path)
@@ -77,7 +81,7 @@ def test_what_took_a_part_of_the_stand_in_is_forgotten(tmp_path, monkeypatch, ta
     assert sys.modules.pop("taking_nothing")
 
 
-def test_it_is_forgotten_after_an_error_too(package):
+def test_it_is_forgotten_after_an_error_too(package: str) -> None:
     def fail() -> None:
         with pytest.MonkeyPatch.context() as patch, stand_in(patch):
             importlib.import_module(f"{package}.converter").convert("no tensor")
@@ -87,7 +91,7 @@ def test_it_is_forgotten_after_an_error_too(package):
     assert f"{package}.converter" not in sys.modules
 
 
-def test_a_tensor_has_the_sizes_of_its_meta():
+def test_a_tensor_has_the_sizes_of_its_meta() -> None:
     tensor = GraphTensor("x", 2, 3, dtype=torch.float32)
     assert (tensor, tensor.symsize, tensor.rank, tensor.dtype) == ("x", (2, 3), 2, "float")
     tensor.set_meta(tensor.meta.new_empty(4, dtype=torch.int64))

@@ -41,7 +41,7 @@ def assert_equal(got: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_gradients_of_every_order_are_mindspores(order):
+def test_gradients_of_every_order_are_mindspores(order: int) -> None:
     random = np.random.default_rng(0)
     x, y = (Tensor(random.random((3, 5), np.float32)) for _ in range(2))
     functions = [with_op, without]
@@ -64,7 +64,7 @@ class Scaled(nn.Cell):  # type: ignore[misc]
         return (self.add(self.weight * x, x) * self.weight).sum()
 
 
-def test_a_cell_is_differentiated_by_inputs_and_parameters(vector):
+def test_a_cell_is_differentiated_by_inputs_and_parameters(vector: Tensor) -> None:
     found = []
     for add in (cp.ops.add_custom, lambda x, y: x + y):
         cell = Scaled(add)
@@ -107,12 +107,12 @@ def differentiable_square(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("differentiable_square")
 @pytest.mark.parametrize("what", GRADIENTS)
-def test_a_gradient_is(vector, what):
+def test_a_gradient_is(vector: Tensor, what: str) -> None:
     function, gradient = GRADIENTS[what]
     assert mindspore.grad(lambda x: function(x).sum())(vector).asnumpy().tolist() == gradient
 
 
-def test_stop_gradient_lets_an_op_write_to_an_input(vector):
+def test_stop_gradient_lets_an_op_write_to_an_input(vector: Tensor) -> None:
     def filled(x: Tensor, cache: Tensor) -> Tensor:
         cp.ops.fill_(ops.stop_gradient(cache), 3.0)
         return (cache * x).sum()
@@ -121,7 +121,7 @@ def test_stop_gradient_lets_an_op_write_to_an_input(vector):
     assert mindspore.grad(filled)(vector, cache).asnumpy().tolist() == [3] * 4
 
 
-def test_bfloat16_has_gradients(vector):
+def test_bfloat16_has_gradients(vector: Tensor) -> None:
     x = vector.astype(mindspore.bfloat16)
     _, pull = mindspore.vjp(lambda a: cp.ops.add_custom(a, a) * a, x)
     (grad,) = pull(x)
@@ -160,12 +160,16 @@ def write_an_input_of_an_op(x: Tensor) -> Tensor:
         (write_an_input_of_an_op, SPOILT),
     ],
 )
-def test_what_has_no_gradient_is_an_error_not_zero(vector, function, message):
+def test_what_has_no_gradient_is_an_error_not_zero(
+    vector: Tensor, function: Function, message: str
+) -> None:
     with pytest.raises(RuntimeError, match=message):
         mindspore.grad(lambda x: function(x).sum())(vector)
 
 
-def test_torch_keeps_no_graph_of_a_first_derivative(vector, monkeypatch):
+def test_torch_keeps_no_graph_of_a_first_derivative(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made: list[bool] = []
     grad = torch.autograd.grad
 

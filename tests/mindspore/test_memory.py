@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import resource
 from collections.abc import Callable
+from typing import Any
 
 import custom_pypto_mindspore as cp
 import mindspore
@@ -19,7 +20,7 @@ from mindspore.utils import dlpack
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_every_dtype_is_shared_both_ways(name):
+def test_every_dtype_is_shared_both_ways(name: str) -> None:
     dtype = getattr(torch, name)
     mine = Tensor(np.arange(3), mindspore.int64).astype(getattr(mindspore, name))
     shared = to_torch(mine, lambda: "mine")
@@ -31,7 +32,7 @@ def test_every_dtype_is_shared_both_ways(name):
 
 
 @pytest.mark.parametrize("name", dtypes.DTYPES)
-def test_a_dtype_of_contracts_is_listed_if_mindspore_takes_it(name):
+def test_a_dtype_of_contracts_is_listed_if_mindspore_takes_it(name: str) -> None:
     tensor = torch.zeros(3, dtype=torch.uint8).to(getattr(torch, name))
     try:
         dlpack.from_dlpack(tensor.__dlpack__())
@@ -41,12 +42,14 @@ def test_a_dtype_of_contracts_is_listed_if_mindspore_takes_it(name):
         assert name in DTYPES
 
 
-def test_the_op_reads_where_mindspore_wrote(vector):
+def test_the_op_reads_where_mindspore_wrote(vector: Tensor) -> None:
     assert cp.ops.address(vector) == vector.data_ptr()
     assert cp.ops.address(vector[1:]) == vector.data_ptr() + 4
 
 
-def test_mindspore_reads_where_the_op_wrote(vector, monkeypatch):
+def test_mindspore_reads_where_the_op_wrote(
+    vector: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     results: list[int] = []
 
     def watched(tensor: torch.Tensor, what: Callable[[], str]) -> Tensor:
@@ -67,7 +70,9 @@ def test_mindspore_reads_where_the_op_wrote(vector, monkeypatch):
     ],
     ids=["itself", "row", "column", "transposed"],
 )
-def test_an_op_writes_to_the_tensor_and_through_a_view_to_its_base(view, wanted):
+def test_an_op_writes_to_the_tensor_and_through_a_view_to_its_base(
+    view: Callable[[Tensor], Tensor], wanted: list[list[int]]
+) -> None:
     base = Tensor(np.zeros((3, 2), np.float32))
     before = base + 1
     assert cp.ops.fill_(view(base), 5.0) is None
@@ -76,14 +81,14 @@ def test_an_op_writes_to_the_tensor_and_through_a_view_to_its_base(view, wanted)
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3)], ids=str)
-def test_a_tensor_without_dims_or_elements(shape):
+def test_a_tensor_without_dims_or_elements(shape: tuple[int, ...]) -> None:
     tensor = Tensor(np.ones(shape, np.float32)) * 1
     result = cp.ops.add_custom(tensor, tensor)
     assert result.shape == shape
     assert (result + 1).asnumpy().tolist() == np.full(shape, 3.0).tolist()
 
 
-def test_a_parameter_is_read_and_written(vector):
+def test_a_parameter_is_read_and_written(vector: Tensor) -> None:
     parameter = Parameter(initializer("ones", [4], mindspore.float32), name="p")
     assert cp.ops.add_custom(parameter, vector).asnumpy().tolist() == [2, 3, 4, 5]
     cp.ops.fill_(parameter, 7.0)
@@ -109,19 +114,21 @@ SHARED = (
     ],
     ids=["argument", "keyword", "in a list", "result"],
 )
-def test_a_dtype_that_cannot_be_shared_is_refused_not_copied(vector, call, message):
+def test_a_dtype_that_cannot_be_shared_is_refused_not_copied(
+    vector: Tensor, call: Callable[[Tensor], Any], message: str
+) -> None:
     with pytest.raises(TypeError, match=f"^{message}, {SHARED}$"):
         call(vector)
 
 
-def test_another_device_target_is_refused(vector, monkeypatch):
+def test_another_device_target_is_refused(vector: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mindspore, "get_context", lambda _: "Ascend")
     message = "^add_custom: runs on MindSpore's CPU backend so far, got the device target Ascend"
     with pytest.raises(NotImplementedError, match=message):
         cp.ops.add_custom(vector, vector)
 
 
-def test_an_op_waits_for_pending_computations():
+def test_an_op_waits_for_pending_computations() -> None:
     """MindSpore's ops return before they have run."""
     size = 1200
     matrix = Tensor(np.eye(size, dtype=np.float32) * 2)
@@ -137,7 +144,7 @@ def test_an_op_waits_for_pending_computations():
         cp.ops.fill_(early, 0.0)
 
 
-def test_an_op_overwrites_nothing_that_is_still_read():
+def test_an_op_overwrites_nothing_that_is_still_read() -> None:
     size = 1200
     matrix = Tensor(np.eye(size, dtype=np.float32))
     for _ in range(3):
@@ -147,7 +154,7 @@ def test_an_op_overwrites_nothing_that_is_still_read():
         matrix = Tensor(np.eye(size, dtype=np.float32))
 
 
-def test_a_result_outlives_everything_it_was_made_of():
+def test_a_result_outlives_everything_it_was_made_of() -> None:
     def make() -> Tensor:
         large = Tensor(np.full((512, 512), 3, np.float32))
         return cp.ops.add_custom(large, large)
@@ -178,7 +185,7 @@ def refused(x: Tensor) -> None:
     [lambda x: cp.ops.add_custom(x, x), mindspore.grad(differentiated), refused],
     ids=["call", "gradient", "error"],
 )
-def test_memory_is_given_back(call):
+def test_memory_is_given_back(call: Callable[[Tensor], Any]) -> None:
     tensor = Tensor(np.ones((MEGABYTES, 1024, 256), np.float32))
 
     def peak() -> int:

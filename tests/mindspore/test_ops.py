@@ -51,14 +51,14 @@ def assert_same(got: Any, wanted: Any) -> None:
             assert ours == torchs
 
 
-def test_the_ops_are_those_of_the_plugins():
+def test_the_ops_are_those_of_the_plugins() -> None:
     assert dir(cp.ops) == sorted(OPS)
     # gated_silu is a third party's.
     assert {"add_custom", "gated_silu", "npu_sparse_flash_attention"} <= set(OPS)
 
 
 @pytest.mark.parametrize("op", OPS)
-def test_results_and_writes_are_torchs(op):
+def test_results_and_writes_are_torchs(op: str) -> None:
     samples = custom_pypto.core.samples(op) or tuple(drawn_samples(custom_pypto.core.contract(op)))
     assert samples
     for sample in samples:
@@ -77,7 +77,7 @@ def test_results_and_writes_are_torchs(op):
 
 
 @pytest.mark.parametrize("by_name", [False, True])
-def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name):
+def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name: bool) -> None:
     draw = np.random.default_rng(0).integers
     # Sampled tokens are of 2 queries of 3 sequences, whose block tables have 4 blocks of 32 slots.
     sizes = {"num_seqs": 3, "num_queries": 2, "block_size": 32}
@@ -94,7 +94,7 @@ def test_adv_step_flash_takes_the_arguments_of_vllm_mindspore(by_name):
         assert call[name].asnumpy().tolist() == value.tolist(), name
 
 
-def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector):
+def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector: mindspore.Tensor) -> None:
     results, count = cp.ops.nested([vector, vector + 1], None, scale=2, dtype=mindspore.bfloat16)
     assert count == 2
     assert [each.dtype for each in results] == [mindspore.bfloat16] * 2
@@ -103,7 +103,7 @@ def test_lists_none_keywords_and_dtypes_are_as_in_the_schema(vector):
     assert by_name.asnumpy().tolist() == [2, 4, 6, 8]
 
 
-def test_results_are_a_tuple_or_none(vector):
+def test_results_are_a_tuple_or_none(vector: mindspore.Tensor) -> None:
     results = cp.ops.add_custom_backward(vector)
     assert isinstance(results, tuple)
     assert [type(each) for each in results] == [mindspore.Tensor] * 2
@@ -115,7 +115,9 @@ def test_results_are_a_tuple_or_none(vector):
     [lambda x: (x, x[:3]), lambda x: (x,), lambda x: (x, 3), lambda x: (x, x, x)],
     ids=["shape", "missing", "type", "too many"],
 )
-def test_errors_of_the_op_are_torchs_own(vector, arguments):
+def test_errors_of_the_op_are_torchs_own(
+    vector: mindspore.Tensor, arguments: Callable[[Any], tuple[Any, ...]]
+) -> None:
     with pytest.raises(RuntimeError) as theirs:
         torch.ops.custom_pypto.add_custom(*arguments(torch.zeros(4)))
     with pytest.raises(RuntimeError) as ours:
@@ -133,7 +135,9 @@ def test_errors_of_the_op_are_torchs_own(vector, arguments):
     ids=["torch", "parameter", "numpy"],
 )
 @pytest.mark.parametrize("in_grad", [False, True], ids=["plain", "in_grad"])
-def test_foreign_tensors_are_refused_by_name(vector, foreign, kind, in_grad):
+def test_foreign_tensors_are_refused_by_name(
+    vector: mindspore.Tensor, foreign: Any, kind: str, in_grad: bool
+) -> None:
     def refusal(op: str, *args: Any, **kwargs: Any) -> str:
         def call(_: Any) -> Any:
             return getattr(cp.ops, op)(*args, **kwargs)
@@ -150,24 +154,24 @@ def test_foreign_tensors_are_refused_by_name(vector, foreign, kind, in_grad):
     assert refusal("add_custom", vector, vector, foreign) == f"add_custom: got{way_out}"
 
 
-def test_an_unknown_op_is_explained():
+def test_an_unknown_op_is_explained() -> None:
     with pytest.raises(AttributeError, match=r"no installed plugin provides it.*add_custom"):
         cp.ops.add_custon  # noqa: B018
 
 
-def test_help_shows_the_contract():
+def test_help_shows_the_contract() -> None:
     shown = pydoc.plain(pydoc.render_doc(cp.ops.add_custom))
     assert "add_custom(Tensor self, Tensor other) -> Tensor" in shown
     assert "other  [*shape], dtype of self" in shown
 
 
-def test_a_copy_of_a_cell_has_the_same_op():
+def test_a_copy_of_a_cell_has_the_same_op() -> None:
     assert copy.deepcopy({"op": cp.ops.add_custom})["op"] is cp.ops.add_custom
     assert repr(cp.ops.add_custom) == "<custom_pypto_mindspore.ops.add_custom>"
 
 
 @pytest.mark.parametrize("page", ["docs/mindspore.md", "integrations/mindspore/README.md"])
-def test_the_python_of_a_page_runs(page):
+def test_the_python_of_a_page_runs(page: str) -> None:
     # In a process that has done nothing else, as a user runs it.
     code = f"import readme, pathlib; readme.run_page(pathlib.Path({str(ROOT / page)!r}))['cp']"
     run_python("-c", code, cwd=ROOT / "tests")

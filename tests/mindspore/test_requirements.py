@@ -26,7 +26,9 @@ from programs import run_python
         ),
     ],
 )
-def test_a_missing_or_old_mindspore(monkeypatch, version, message):
+def test_a_missing_or_old_mindspore(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str
+) -> None:
     def find(_: str) -> str:
         if version is None:
             raise importlib.metadata.PackageNotFoundError
@@ -38,7 +40,7 @@ def test_a_missing_or_old_mindspore(monkeypatch, version, message):
     assert str(caught.value) == f"custom_pypto_mindspore: {message}"
 
 
-def test_an_unknown_layout_names_the_tested_mindspore():
+def test_an_unknown_layout_names_the_tested_mindspore() -> None:
     code = "import mindspore.graph.api as api; del api._pynative_executor"
     code += "\nimport custom_pypto_mindspore"
     last = run_python("-c", code, status=1).stderr.strip().splitlines()[-1]
@@ -51,7 +53,9 @@ USES = [(module, use) for module, uses in requirements.USED.items() for use in u
 
 
 @pytest.mark.parametrize(("module", "use"), USES, ids=[use for _, use in USES])
-def test_what_is_missing_or_takes_other_arguments_is_named(monkeypatch, module, use):
+def test_what_is_missing_or_takes_other_arguments_is_named(
+    monkeypatch: pytest.MonkeyPatch, module: str, use: str
+) -> None:
     path, is_function, known = use.partition("(")
     owner, _, name = path.rpartition(".")
     holder: Any = importlib.import_module(module)
@@ -71,7 +75,7 @@ def test_what_is_missing_or_takes_other_arguments_is_named(monkeypatch, module, 
         requirements.check_layout()
 
 
-def test_the_metadata_and_tox_name_the_version_that_is_checked():
+def test_the_metadata_and_tox_name_the_version_that_is_checked() -> None:
     extra = importlib.metadata.requires("custom-pypto-mindspore") or []
     assert any(each.startswith(f"mindspore>={requirements.MINIMUM}") for each in extra)
     tox = Path(__file__).parents[2] / "tox.ini"

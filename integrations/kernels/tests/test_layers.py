@@ -29,7 +29,7 @@ def model_of(name: str) -> Any:
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-def test_a_layer_has_the_parameters_of_transformers(layers, name):
+def test_a_layer_has_the_parameters_of_transformers(layers: Any, name: str) -> None:
     own = getattr(model_of(name), name).forward
     forward = getattr(layers, name).forward
     assert forward is not own
@@ -37,7 +37,9 @@ def test_a_layer_has_the_parameters_of_transformers(layers, name):
 
 
 @pytest.mark.parametrize("name", PREFIXES)
-def test_an_unknown_forward_stays_with_one_sentence(layers, monkeypatch, name):
+def test_an_unknown_forward_stays_with_one_sentence(
+    layers: Any, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     def forward(self: Any, hidden_states: Any, more: Any) -> None: ...
 
     monkeypatch.setattr(getattr(model_of(name), name), "forward", forward)
@@ -46,7 +48,9 @@ def test_an_unknown_forward_stays_with_one_sentence(layers, monkeypatch, name):
     assert layer.forward is forward
 
 
-def test_an_unknown_rotation_stays_with_one_sentence(layers, monkeypatch):
+def test_an_unknown_rotation_stays_with_one_sentence(
+    layers: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = model_of("DeepseekV32Indexer")
     monkeypatch.setattr(module, "apply_rotary_pos_emb", lambda q, k, angles: None)
     with pytest.warns(UserWarning, match="takes q, k, angles, which is not known"):
@@ -54,6 +58,6 @@ def test_an_unknown_rotation_stays_with_one_sentence(layers, monkeypatch):
     assert layer.forward is module.DeepseekV32Indexer.forward
 
 
-def test_another_layer_is_not_there(layers):
+def test_another_layer_is_not_there(layers: Any) -> None:
     with pytest.raises(AttributeError, match="has no layer LlamaAttention"):
         layers.LlamaAttention  # noqa: B018

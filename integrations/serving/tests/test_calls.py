@@ -199,7 +199,7 @@ def run(call: Call, arguments: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("call", [call for call in CALLS if call not in STEPS], ids=name_of)
-def test_a_call_gives_what_the_op_defines(call, batch):
+def test_a_call_gives_what_the_op_defines(call: Call, batch: str) -> None:
     make_arguments, check = FUNCTIONS[call.served.removeprefix("custom.")]
     if "softmax" in call.statement:
         make_arguments, check = rank_attention_arguments, check_parts
@@ -208,7 +208,7 @@ def test_a_call_gives_what_the_op_defines(call, batch):
 
 
 @pytest.mark.parametrize("call", STEPS, ids=name_of)
-def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call):
+def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> None:
     leaves = call.served == "advance_step_flashattn_ascendc"
     arguments = step_arguments(torch.int32 if leaves else torch.int64)
     run(call, arguments)
@@ -249,7 +249,9 @@ REFUSED: list[tuple[str, str, Any, str]] = [
 
 
 @pytest.mark.parametrize(("op", "argument", "value", "says"), REFUSED)
-def test_an_argument_is_refused_and_nothing_is_written(op, argument, value, says):
+def test_an_argument_is_refused_and_nothing_is_written(
+    op: str, argument: str, value: Any, says: str
+) -> None:
     arguments = MAKERS[op]() | {argument: value}
     before = copy.deepcopy(arguments)
     with pytest.raises(ValueError, match=f"^{op}: argument '{argument}' ") as caught:
@@ -259,7 +261,7 @@ def test_an_argument_is_refused_and_nothing_is_written(op, argument, value, says
         assert not isinstance(each, Tensor) or torch.equal(each, before[name]), name
 
 
-def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_sixth():
+def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_sixth() -> None:
     arguments = attention_arguments()
     expected = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
     for value in (arguments["key"].squeeze(2).unsqueeze(2), None):
@@ -273,7 +275,7 @@ def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_six
     assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
 
 
-def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape():
+def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
     arguments = attention_arguments() | {"return_softmax_lse": True, "layout_query": "BSND"}
     for name in ("query", "query_rope", "sparse_indices"):
         arguments[name] = arguments[name].unflatten(0, (2, 2))
@@ -288,7 +290,9 @@ def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape():
     ("layout", "batch", "query_ends", "key_ends"),
     [("BSND", (2,), None, None), ("TND", (), [1, 2], [13, 20])],
 )
-def test_keys_that_are_not_paged_have_gradients(layout, batch, query_ends, key_ends):
+def test_keys_that_are_not_paged_have_gradients(
+    layout: str, batch: tuple[int, ...], query_ends: list[int] | None, key_ends: list[int] | None
+) -> None:
     latents = normal(8, *batch, 20, 1, LATENT).float().requires_grad_()
     arguments = attention_arguments() | {
         "query": normal(9, *batch, 2, HEADS, LATENT).float(),
@@ -311,7 +315,7 @@ def test_keys_that_are_not_paged_have_gradients(layout, batch, query_ends, key_e
     torch.testing.assert_close(*gradients)
 
 
-def test_adapters_are_traced_whole():
+def test_adapters_are_traced_whole() -> None:
     def layer(indexer: dict[str, Any], attention: dict[str, Any]) -> tuple[Tensor, Tensor]:
         indices, _ = custom_pypto_serving.npu_lightning_indexer(**indexer)
         attention = attention | {"sparse_indices": indices}
@@ -323,6 +327,6 @@ def test_adapters_are_traced_whole():
     torch.testing.assert_close(compiled(*arguments), layer(*arguments), rtol=0, atol=0)
 
 
-def test_an_op_that_is_not_installed_says_what_to_do():
+def test_an_op_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(AttributeError, match=r"no op 'npu_unheard_of'.*is a wheel of its own"):
         custom_pypto_serving.npu_unheard_of  # noqa: B018

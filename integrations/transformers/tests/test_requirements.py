@@ -24,7 +24,9 @@ OLD = (
         *((version, None) for version in ("5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0")),
     ],
 )
-def test_a_transformers_that_is_missing_or_too_old_is_refused(monkeypatch, version, message):
+def test_a_transformers_that_is_missing_or_too_old_is_refused(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str | None
+) -> None:
     def find(name: str) -> str:
         if version is None:
             raise importlib.metadata.PackageNotFoundError(name)
@@ -39,7 +41,7 @@ def test_a_transformers_that_is_missing_or_too_old_is_refused(monkeypatch, versi
     return None
 
 
-def test_missing_ops_are_named_by_the_import():
+def test_missing_ops_are_named_by_the_import() -> None:
     variables = {"CUSTOM_PYPTO_DISABLE": "sparse_attention"}
     done = run_python("-c", "import custom_pypto_transformers", status=1, env=variables)
     assert done.stderr.endswith(
@@ -49,7 +51,9 @@ def test_missing_ops_are_named_by_the_import():
     )
 
 
-def test_a_torch_npu_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+def test_a_torch_npu_that_cannot_be_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "torch_npu.py").write_text("raise ImportError('libhccl.so: no such file')")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "torch_npu", raising=False)
@@ -57,7 +61,7 @@ def test_a_torch_npu_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
         requirements.check_requirements()
 
 
-def test_the_metadata_and_tox_name_the_versions_of_the_messages():
+def test_the_metadata_and_tox_name_the_versions_of_the_messages() -> None:
     needed = importlib.metadata.requires("custom-pypto-transformers") or []
     assert f"transformers>={requirements.MINIMUM}" in needed
     tox = Path(__file__).parents[3] / "tox.ini"

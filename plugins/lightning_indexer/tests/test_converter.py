@@ -80,7 +80,9 @@ OUTSIDE: tuple[tuple[dict[str, Any], str], ...] = (
 
 
 @pytest.mark.parametrize(("changed", "message"), OUTSIDE)
-def test_what_the_stock_type_does_not_take_is_refused(converter, stock_graph, changed, message):
+def test_what_the_stock_type_does_not_take_is_refused(
+    converter: Any, stock_graph: Graph, changed: dict[str, Any], message: str
+) -> None:
     with pytest.raises(RuntimeError) as caught:
         converter.convert_lightning_indexer(**call(**changed))
     assert str(caught.value).startswith("npu_lightning_indexer_pto: argument '")
@@ -89,7 +91,7 @@ def test_what_the_stock_type_does_not_take_is_refused(converter, stock_graph, ch
     assert not stock_graph.nodes
 
 
-def test_the_custom_type_has_no_such_limits(converter, graph):
+def test_the_custom_type_has_no_such_limits(converter: Any, graph: Graph) -> None:
     for changed, _ in OUTSIDE:
         if "sparse_count" not in changed:
             converter.convert_lightning_indexer(**call(**changed))
@@ -97,7 +99,9 @@ def test_the_custom_type_has_no_such_limits(converter, graph):
 
 
 @pytest.mark.parametrize("count", [1, 2048, 3072, 8192])
-def test_every_documented_count_goes_to_the_stock_type(converter, stock_graph, count):
+def test_every_documented_count_goes_to_the_stock_type(
+    converter: Any, stock_graph: Graph, count: int
+) -> None:
     converter.convert_lightning_indexer(**call(sparse_count=count))
     assert stock_graph.nodes[0][2]["sparse_count"] == count
 
@@ -111,7 +115,9 @@ def test_every_documented_count_goes_to_the_stock_type(converter, stock_graph, c
         ({"sparse_count": 2049}, "'sparse_count' must be at most 2048, got 2049"),
     ],
 )
-def test_what_cann_s_int8_type_does_not_take_is_refused(converter, graph, changed, message):
+def test_what_cann_s_int8_type_does_not_take_is_refused(
+    converter: Any, graph: Graph, changed: dict[str, Any], message: str
+) -> None:
     with pytest.raises(RuntimeError) as caught:
         converter.convert_quant_lightning_indexer(**quant_call(**changed))
     assert message in str(caught.value)

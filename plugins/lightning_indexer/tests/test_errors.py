@@ -57,7 +57,9 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("arguments", "name", "value", "text"), REFUSED)
-def test_refuses_and_works_again(arguments, name, value, text):
+def test_refuses_and_works_again(
+    arguments: dict[str, Any], name: str, value: Any, text: str
+) -> None:
     expected = indexer(**arguments)
     assert_refused(OP, {**arguments, name: value}, name, text, is_of_values=True)
     assert indexer(**arguments).equal(expected)
@@ -66,7 +68,7 @@ def test_refuses_and_works_again(arguments, name, value, text):
 @pytest.mark.parametrize(
     "op", ["npu_lightning_indexer_pto", "npu_lightning_indexer", "npu_quant_lightning_indexer"]
 )
-def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(op):
+def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(op: str) -> None:
     # BSND is the default of the others.
     arguments = PAGED | ({"layout_key": "BSND"} if op == OP else {})
     if op == "npu_quant_lightning_indexer":
@@ -78,6 +80,6 @@ def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(op):
     assert_refused(op, arguments, "block_table", text)
 
 
-def test_unneeded_entries_of_the_table_may_be_anything():
+def test_unneeded_entries_of_the_table_may_be_anything() -> None:
     table = int32([3, 0, 5], [1, 4, 77])
     assert indexer(**{**PAGED, "block_table": table}).equal(indexer(**PAGED))

@@ -76,7 +76,7 @@ def order_of(sample: SampleInput) -> list[int]:
 
 @pytest.mark.parametrize("heads", [1, 5, 16, 33, 64, 130])
 @pytest.mark.parametrize("depth", [1, 7, 64, 128, 131])
-def test_results_have_the_same_bits_at_every_instruction_set(heads, depth):
+def test_results_have_the_same_bits_at_every_instruction_set(heads: int, depth: int) -> None:
     tokens = TOKEN_BLOCK + 7
     plain = extreme(Sizes([tokens], 1, heads, depth=depth), sparse_count=tokens)
     for arguments in SIGNED:
@@ -84,7 +84,7 @@ def test_results_have_the_same_bits_at_every_instruction_set(heads, depth):
         assert op(*sample.args, **sample.kwargs).flatten().tolist() == order_of(sample)
 
 
-def test_a_query_token_does_not_see_the_signs_of_others():
+def test_a_query_token_does_not_see_the_signs_of_others() -> None:
     tokens = 3 * TOKEN_BLOCK
     sample = extreme(Sizes([tokens], 3, 64), sparse_count=tokens, sparse_mode=0)
     expected = op(*sample.args, **sample.kwargs)
@@ -95,7 +95,7 @@ def test_a_query_token_does_not_see_the_signs_of_others():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_random_paged_batches(random_sizes, seed):
+def test_random_paged_batches(random_sizes: Sizes, seed: int) -> None:
     for sparse_mode, sparse_count in ((3, 1), (0, 50), (3, 2048)):
         sample = extreme(random_sizes, sparse_mode=sparse_mode, sparse_count=sparse_count)
         assert_right(with_signs(sample, *SIGNED[seed % 4]))
@@ -107,7 +107,7 @@ DTYPES = pytest.mark.parametrize("dtype", [torch.int8, E4M3], ids=str)
 
 @pytest.mark.parametrize("depth", [1, 31, 64, 128, 130])
 @pytest.mark.parametrize("heads", [1, 5, 33, 64, 130])
-def test_float8_numbers_and_scales_of_both_signs(heads, depth):
+def test_float8_numbers_and_scales_of_both_signs(heads: int, depth: int) -> None:
     tokens = TOKEN_BLOCK + 7
     sizes = Sizes([tokens, 3, 50], 2, heads, depth=depth, block_size=5)
     sample = quantised(paged("cpu", "", sizes, sparse_count=tokens), E4M3)
@@ -115,7 +115,7 @@ def test_float8_numbers_and_scales_of_both_signs(heads, depth):
         assert_right(with_signs(sample, *arguments))
 
 
-def test_every_float8_number_is_taken_as_it_is():
+def test_every_float8_number_is_taken_as_it_is() -> None:
     codes = torch.arange(256, dtype=torch.uint8)
     numbers = codes.view(E4M3).float()
     result = op(
@@ -157,7 +157,9 @@ ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [
 
 @DTYPES
 @pytest.mark.parametrize(("key", "scales", "query_scale", "order"), ORDERS)
-def test_scales_decide_the_order(key, scales, query_scale, order, dtype):
+def test_scales_decide_the_order(
+    key: list[int], scales: list[float], query_scale: float, order: list[int], dtype: torch.dtype
+) -> None:
     """One head of number 1 and weight 1."""
     count = len(key)
     result = op(
@@ -173,7 +175,7 @@ def test_scales_decide_the_order(key, scales, query_scale, order, dtype):
     assert result.flatten().tolist() == order
 
 
-def test_a_negative_length_is_refused():
+def test_a_negative_length_is_refused() -> None:
     name, op = "actual_seq_lengths_key", "npu_quant_lightning_indexer"
     sample = quantised(paged("cpu", "", Sizes([20])))
     given = bind_arguments(contract(op), sample.args, sample.kwargs) | {name: torch.tensor([-1])}

@@ -34,7 +34,7 @@ def converter(graph: Graph) -> Any:
     return importlib.import_module("custom_pypto_lightning_indexer_prolog.converter")
 
 
-def test_a_layout_of_none_is_the_default(converter, graph):
+def test_a_layout_of_none_is_the_default(converter: Any, graph: Graph) -> None:
     given = arguments(samples.DEEPSEEK)
     converter.convert_prolog(**given, layout_query=None, layout_key=None)
     ((_, _, attributes),) = graph.nodes
@@ -43,8 +43,8 @@ def test_a_layout_of_none_is_the_default(converter, graph):
 
 @pytest.mark.parametrize("registered", [True, False])
 def test_becomes_steps_where_the_type_is_not_there_or_made_for_other_sizes(
-    converter, graph, registered
-):
+    converter: Any, graph: Graph, registered: bool
+) -> None:
     sizes = samples.FEW_HEADS if registered else samples.DEEPSEEK
     graph.registered = {FUSED} if registered else set()
     converter.convert_prolog(**arguments(sizes))
@@ -52,7 +52,9 @@ def test_becomes_steps_where_the_type_is_not_there_or_made_for_other_sizes(
     assert graph.of_type("QuantBatchMatmulV3")
 
 
-def test_the_last_node_writes_the_larger_cache_after_the_other(converter, graph):
+def test_the_last_node_writes_the_larger_cache_after_the_other(
+    converter: Any, graph: Graph
+) -> None:
     graph.registered = set()
     converter.convert_prolog(**arguments(samples.SMALL))
     (scales, _), (keys, _) = graph.of_type("ScatterNdUpdate")

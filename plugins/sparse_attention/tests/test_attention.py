@@ -45,7 +45,7 @@ def check(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     return out, lse
 
 
-def test_a_row_without_positions_is_zero():
+def test_a_row_without_positions_is_zero() -> None:
     arguments = call()
     arguments["sparse_indices"][1, 0] = -1
     out, lse = check(arguments)
@@ -54,7 +54,7 @@ def test_a_row_without_positions_is_zero():
     assert bool(lse[0].isfinite().all())
 
 
-def test_no_tokens_of_many_heads():
+def test_no_tokens_of_many_heads() -> None:
     arguments = call(replace(SIZES, latent=1, rope=1))
     for name in ("query", "query_rope"):
         arguments[name] = arguments[name][:, :0, :1].expand(-1, -1, 1 << 62, -1)
@@ -74,12 +74,14 @@ ANY_SIZES = [
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("sizes", "count"), ANY_SIZES)
-def test_any_number_of_keys_heads_and_columns(sizes, count, dtype):
+def test_any_number_of_keys_heads_and_columns(
+    sizes: samples.Sizes, count: int, dtype: torch.dtype
+) -> None:
     check(call(replace(sizes, dtype=dtype), count=count))
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_more_keys_than_as_many_ranges_as_a_row_may_have(threads):
+def test_more_keys_than_as_many_ranges_as_a_row_may_have(threads: int) -> None:
     count = MOST_RANGES * RANGE_KEYS + 1000
     sizes = replace(SIZES, lengths=(count,), block_size=count, tokens=1, heads=2, latent=16, rope=8)
     arguments = call(sizes, count=count)
@@ -101,7 +103,7 @@ def one_token(lengths: int, count: int) -> dict[str, Any]:
 
 @pytest.mark.parametrize("count", [20, 300, 2048])
 @pytest.mark.parametrize("size", [0.05, 1.0, 30.0])
-def test_outputs_near_zero_are_as_exact_as_others(size, count):
+def test_outputs_near_zero_are_as_exact_as_others(size: float, count: int) -> None:
     sizes = replace(SIZES, lengths=(2500, 2300), latent=256, rope=64)
     arguments = call(sizes, count=count)
     arguments["kv_cache"] *= size
@@ -111,7 +113,7 @@ def test_outputs_near_zero_are_as_exact_as_others(size, count):
 @pytest.mark.parametrize(
     ("size", "count"), [*((size, 512) for size in (0.3, 0.5, 0.7, 0.9, 1.2)), (8.0, LARGEST_BLOCKS)]
 )
-def test_outputs_of_any_size_are_close(size, count):
+def test_outputs_of_any_size_are_close(size: float, count: int) -> None:
     """About where kernels begin to multiply what rounding leaves off the weights, and far above."""
     arguments = one_token(count, count)
     fill(arguments["kv_cache"])
@@ -132,7 +134,7 @@ UNEVEN: dict[str, Callable[[Tensor], object]] = {
 
 @pytest.mark.parametrize("count", [4, 8, 16, SAMPLE_VECTORS // 2, 700])
 @pytest.mark.parametrize("uneven", UNEVEN)
-def test_values_of_uneven_size_are_as_exact_as_others(uneven, count):
+def test_values_of_uneven_size_are_as_exact_as_others(uneven: str, count: int) -> None:
     arguments = one_token(700, count)
     block = int(arguments["block_table"][0, 0])
     latents = arguments["kv_cache"][block, :, 0]
@@ -143,7 +145,7 @@ def test_values_of_uneven_size_are_as_exact_as_others(uneven, count):
     check({**arguments, "scale": 0.05})
 
 
-def test_heads_with_small_outputs_beside_heads_with_large_ones():
+def test_heads_with_small_outputs_beside_heads_with_large_ones() -> None:
     """Vectors of heads, not panels, decide whether the weights' rounding errors are multiplied."""
     arguments = one_token(2048, 2048)
     fill(arguments["query"], seed=1)
@@ -165,7 +167,7 @@ def test_heads_with_small_outputs_beside_heads_with_large_ones():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("scale", [40.0, 1e8, -1e12, 1e30])
-def test_large_scores_choose_the_highest(scale, dtype):
+def test_large_scores_choose_the_highest(scale: float, dtype: torch.dtype) -> None:
     out, lse = check(call(replace(SIZES, dtype=dtype), scale=scale))
     assert bool(out.isfinite().all())
     assert lse.max() > 1000
@@ -175,7 +177,7 @@ def test_large_scores_choose_the_highest(scale, dtype):
 @pytest.mark.parametrize(
     "excluded", [range(250), range(400), range(150, 1100), range(1100)], ids=str
 )
-def test_a_score_of_minus_infinity_excludes_a_key(excluded, dtype):
+def test_a_score_of_minus_infinity_excludes_a_key(excluded: range, dtype: torch.dtype) -> None:
     """Whole blocks and whole ranges of such keys too, wherever they stand."""
     sizes = replace(SIZES, lengths=(1100, 1100), block_size=1100, tokens=1, dtype=dtype)
     arguments = call(sizes, count=1100)
@@ -185,7 +187,7 @@ def test_a_score_of_minus_infinity_excludes_a_key(excluded, dtype):
     check(arguments)
 
 
-def test_nan_in_a_selected_key_shows():
+def test_nan_in_a_selected_key_shows() -> None:
     arguments = call()
     position = int(arguments["sparse_indices"][0, 0].max())
     block = arguments["block_table"][0, position // SIZES.block_size]
@@ -198,7 +200,9 @@ def test_nan_in_a_selected_key_shows():
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
 @pytest.mark.parametrize("tokens", [1, 7])
-def test_any_number_of_threads_gives_the_same_bits(tokens, count, dtype):
+def test_any_number_of_threads_gives_the_same_bits(
+    tokens: int, count: int, dtype: torch.dtype
+) -> None:
     """One row, cut into ranges of keys and groups of heads; several rows, some of them whole."""
     sizes = replace(
         SIZES, lengths=(1600,), tokens=tokens, heads=200, latent=64, rope=16, dtype=dtype
@@ -212,7 +216,7 @@ def test_any_number_of_threads_gives_the_same_bits(tokens, count, dtype):
             assert all(map(torch.equal, attention(**arguments), expected)), threads
 
 
-def test_an_error_in_one_row_ends_the_work_of_every_thread():
+def test_an_error_in_one_row_ends_the_work_of_every_thread() -> None:
     arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
     wrong = arguments["sparse_indices"].clone()
     wrong[0, 3] = 5000
@@ -225,7 +229,7 @@ def test_an_error_in_one_row_ends_the_work_of_every_thread():
             assert torch.equal(attention(**arguments)[0], expected)
 
 
-def test_several_threads_may_call_at_once():
+def test_several_threads_may_call_at_once() -> None:
     """Each with threads of its own."""
     sizes = replace(SIZES, lengths=(1600,), tokens=7)
     every = [call(sizes, count=count) for count in (40, 700, 1500)]
@@ -241,7 +245,7 @@ def test_several_threads_may_call_at_once():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype):
+def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype: torch.dtype) -> None:
     sizes = replace(SIZES, lengths=(700, 900), tokens=6, dtype=dtype)
     arguments = call(sizes, count=600)
     prefill, _ = attention(**arguments)
@@ -256,7 +260,7 @@ def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype):
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_a_range_of_keys_far_above_the_others_decides(size):
+def test_a_range_of_keys_far_above_the_others_decides(size: float) -> None:
     """Ranges' states are merged whatever their maxima are."""
     sizes = replace(SIZES, lengths=(1700,), block_size=1700, tokens=1)
     arguments = call(sizes, count=1700)

@@ -122,7 +122,9 @@ LAYERS = [
 
 
 @pytest.mark.parametrize(("model", "rope", "down"), LAYERS)
-def test_equals_a_layer_of_transformers_and_continues_its_caches(model, rope, down):
+def test_equals_a_layer_of_transformers_and_continues_its_caches(
+    model: str, rope: str, down: float
+) -> None:
     step = step_of(model, rope, down)
     values, caches = decode(step, converted(step))
     assert distance(values, step.values) <= 1e-5
@@ -139,7 +141,7 @@ def test_equals_a_layer_of_transformers_and_continues_its_caches(model, rope, do
 @pytest.mark.parametrize(
     "change", [{"index_rope": "interleaved"}, {"scale": 80**-0.5}, {"rms_epsilon": 1e-4}]
 )
-def test_every_option_matters(change):
+def test_every_option_matters(change: dict[str, Any]) -> None:
     step = step_of("deepseek_v32", "yarn")
     values, _ = decode(step, converted(step, **change))
     assert distance(values, step.values) > 1e-5
@@ -181,7 +183,7 @@ def convert(state: dict[str, Tensor], **changes: Any) -> LayerWeights:
 
 
 @pytest.mark.parametrize("rope", ["half_split", "interleaved"])
-def test_neither_a_prefix_nor_the_default_device_changes_weights(rope):
+def test_neither_a_prefix_nor_the_default_device_changes_weights(rope: str) -> None:
     state = state_of(torch.float32)
     prefixed = {f"model.layers.0.self_attn.{name}": weight for name, weight in state.items()}
     expected = asdict(convert(state, index_rope=rope))
@@ -191,7 +193,7 @@ def test_neither_a_prefix_nor_the_default_device_changes_weights(rope):
         assert torch.equal(weight, expected[name])
 
 
-def test_results_are_copies_that_need_no_gradient():
+def test_results_are_copies_that_need_no_gradient() -> None:
     state = state_of(torch.float32)
     before = {name: weight.clone() for name, weight in state.items()}
     parameters = {name: torch.nn.Parameter(weight) for name, weight in state.items()}
@@ -202,7 +204,7 @@ def test_results_are_copies_that_need_no_gradient():
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_16_bits_lose_nothing_but_in_w_uq_qr(dtype):
+def test_16_bits_lose_nothing_but_in_w_uq_qr(dtype: torch.dtype) -> None:
     state = state_of(dtype)
     weights = convert(state)
     down = state["kv_a_proj_with_mqa.weight"].T
@@ -215,7 +217,7 @@ def test_16_bits_lose_nothing_but_in_w_uq_qr(dtype):
     assert all(each.dtype == dtype and each.is_contiguous() for each in asdict(weights).values())
 
 
-def test_the_ops_own_conventions_change_no_weight():
+def test_the_ops_own_conventions_change_no_weight() -> None:
     state = state_of(torch.bfloat16)
     own = {"scale": (LATENT + ROPE) ** -0.5, "index_rope": "interleaved", "rms_epsilon": 1e-5}
     weights = convert(state, **own)
@@ -224,7 +226,7 @@ def test_the_ops_own_conventions_change_no_weight():
         assert torch.equal(getattr(weights, name), state[f"{source}.weight"].T)
 
 
-def test_norms_and_the_indexers_weights_may_be_fp32():
+def test_norms_and_the_indexers_weights_may_be_fp32() -> None:
     state = state_of(torch.bfloat16)
     wide = ("q_a_layernorm.weight", "indexer.k_norm.bias", "indexer.weights_proj.weight")
     weights = convert({**state, **{name: state[name].float() for name in wide}})
@@ -232,7 +234,7 @@ def test_norms_and_the_indexers_weights_may_be_fp32():
     assert weights.w_idx_proj.dtype == torch.bfloat16
 
 
-def test_nz_order_is_that_of_the_ops_and_changes_no_other_weight():
+def test_nz_order_is_that_of_the_ops_and_changes_no_other_weight() -> None:
     state = state_of(torch.bfloat16, rope=16)
     plain, nz = asdict(convert(state)), asdict(convert(state, nz=True))
     for name, weight in plain.items():
@@ -294,14 +296,16 @@ OPTIONS: list[tuple[dict[str, Any], torch.dtype, str]] = [
 
 
 @pytest.mark.parametrize("case", STATES)
-def test_weights_that_do_not_fit_are_refused(case):
+def test_weights_that_do_not_fit_are_refused(case: str) -> None:
     change, text = STATES[case]
     with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{text}"):
         convert(change(state_of(BF16)))
 
 
 @pytest.mark.parametrize(("options", "dtype", "text"), OPTIONS)
-def test_options_that_do_not_fit_are_refused(options, dtype, text):
+def test_options_that_do_not_fit_are_refused(
+    options: dict[str, Any], dtype: torch.dtype, text: str
+) -> None:
     with pytest.raises(ValueError, match=f"^convert_weights: argument '.*{text}"):
         convert(state_of(dtype), **options)
 
@@ -327,7 +331,7 @@ YARN = {"type": "yarn", "factor": 40, "mscale": 1.0, "mscale_all_dim": 1.0}
         ({"rope_scaling": {**YARN, "factor": 1}}, "scale", 192**-0.5),
     ],
 )
-def test_a_config_gives_an_option(change, option, value):
+def test_a_config_gives_an_option(change: dict[str, Any], option: str, value: Any) -> None:
     assert conversion_options({**CONFIG, **change})[option] == value
 
 
@@ -339,6 +343,6 @@ def test_a_config_gives_an_option(change, option, value):
         ({**CONFIG, "rope_scaling": {**YARN, "factor": None}}, "but no factor"),
     ],
 )
-def test_bad_configs_are_refused(config, match):
+def test_bad_configs_are_refused(config: dict[str, Any], match: str) -> None:
     with pytest.raises(ValueError, match=f"^conversion_options: argument 'config' .*{match}"):
         conversion_options(config)

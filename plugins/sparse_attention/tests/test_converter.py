@@ -92,7 +92,9 @@ UNFIT: dict[str, Callable[[], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("what", UNFIT)
-def test_mla_prolog_that_does_not_fit_the_stock_type_becomes_its_steps(converter, graph, what):
+def test_mla_prolog_that_does_not_fit_the_stock_type_becomes_its_steps(
+    converter: Any, graph: Graph, what: str
+) -> None:
     with declared_for_a_test(what == "declared nz"):
         converter.convert_mla_prolog(**UNFIT[what]())
     assert graph.nodes
@@ -123,8 +125,8 @@ INDEXER_LIMITS: list[tuple[dict[str, Any], str, str]] = [
     ],
 )
 def test_what_a_stock_type_does_not_take_is_refused_before_a_node_is_made(
-    converter, graph, op, changed, argument, message
-):
+    converter: Any, graph: Graph, op: str, changed: dict[str, Any], argument: str, message: str
+) -> None:
     graph.registered.remove("SparseAttentionPto")
     convert, make = {
         FUSED: (converter.convert_sparse_attention, samples.fused_arguments),
@@ -144,8 +146,8 @@ def test_what_a_stock_type_does_not_take_is_refused_before_a_node_is_made(
 
 @pytest.mark.parametrize("changed", [{"dtype": torch.float32}, {"index_size": 72}])
 def test_fused_op_with_weights_that_nz_order_cannot_hold_is_made_of_its_pieces(
-    converter, graph, changed
-):
+    converter: Any, graph: Graph, changed: dict[str, Any]
+) -> None:
     with pytest.raises(RuntimeError, match="a limit of aclnn"):
         converter.convert_sparse_attention(**fused_arguments(replace(SIZES, **changed)))
     assert not graph.nodes

@@ -72,11 +72,13 @@ def check(
 
 @pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 @pytest.mark.parametrize(("with_out", "with_lse"), [(True, False), (True, True), (False, True)])
-def test_gradients_are_those_of_the_reference(dtype, with_out, with_lse):
+def test_gradients_are_those_of_the_reference(
+    dtype: torch.dtype, with_out: bool, with_lse: bool
+) -> None:
     check(call(replace(SIZES, dtype=dtype)), with_out=with_out, with_lse=with_lse)
 
 
-def test_keys_count_as_often_as_they_are_listed():
+def test_keys_count_as_often_as_they_are_listed() -> None:
     """Keys that are listed many times, keys that are never, and a token that lists none."""
     arguments = call()
     arguments["sparse_indices"] = arguments["sparse_indices"].clamp(max=3)
@@ -87,12 +89,12 @@ def test_keys_count_as_often_as_they_are_listed():
 
 
 @pytest.mark.parametrize("latent", [UNIT_COLUMNS - 1, UNIT_COLUMNS, 2 * UNIT_COLUMNS + 1])
-def test_any_number_of_columns(latent):
+def test_any_number_of_columns(latent: int) -> None:
     check(call(replace(SIZES, latent=latent, rope=UNIT_COLUMNS + 2)), with_lse=False)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_tokens_of_several_rounds_add_to_the_same_keys(threads):
+def test_tokens_of_several_rounds_add_to_the_same_keys(threads: int) -> None:
     heads, count, tokens = 64, 2048, 70
     assert 2 * heads * count * 4 * tokens > ROUND_BYTES
     sizes = replace(SIZES, lengths=(count + tokens,), tokens=tokens, heads=heads, latent=4, rope=2)
@@ -110,7 +112,7 @@ def test_tokens_of_several_rounds_add_to_the_same_keys(threads):
     assert not torch.equal(whole, latent_gradient(slice(None), sparse_mode=3))
 
 
-def test_a_backward_without_the_log_sum_exp_computes_it():
+def test_a_backward_without_the_log_sum_exp_computes_it() -> None:
     arguments = call()
     d_out = torch.ones_like(arguments["query"])
     without = gradients(attention, arguments, d_out)
@@ -119,7 +121,7 @@ def test_a_backward_without_the_log_sum_exp_computes_it():
         assert torch.equal(left, right)
 
 
-def test_a_gradient_of_one_argument_only():
+def test_a_gradient_of_one_argument_only() -> None:
     arguments = call()
     arguments["query_rope"].requires_grad_()
     attention(**arguments)[0].sum().backward()
@@ -134,7 +136,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_backward_refuses(name):
+def test_what_the_backward_refuses(name: str) -> None:
     arguments = samples.gradient_arguments(call())
     for each in ("key", "value", "key_rope"):
         arguments[each] = arguments[each][:, :40]

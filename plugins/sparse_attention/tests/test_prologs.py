@@ -60,12 +60,14 @@ def check(prolog: str, sizes: samples.Sizes, scale: float = 1.0) -> None:
     ("prolog", "sizes"),
     [*(("mla", each) for each in MLA_SIZES), *(("indexer", each) for each in INDEXER_SIZES)],
 )
-def test_few_and_many_tokens_and_rows_of_weights(prolog, sizes, dtype):
+def test_few_and_many_tokens_and_rows_of_weights(
+    prolog: str, sizes: samples.Sizes, dtype: torch.dtype
+) -> None:
     check(prolog, replace(sizes, dtype=dtype))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype):
+def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype: torch.dtype) -> None:
     """Sizes are odd: kernels that multiply pairs have half a pair left."""
     arguments = samples.mla_arguments(replace(samples.ODD, tokens=3, dtype=dtype))
     expected = mla_prolog(**arguments)
@@ -80,7 +82,7 @@ def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype):
 
 
 @pytest.mark.parametrize("tokens", [30, 900])
-def test_a_tokens_result_does_not_depend_on_other_tokens(tokens):
+def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
     sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
     arguments = samples.mla_arguments(sizes)
     together = mla_prolog(**arguments)
@@ -92,7 +94,7 @@ def test_a_tokens_result_does_not_depend_on_other_tokens(tokens):
             assert torch.equal(left[:, one], right)
 
 
-def test_epsilons_of_the_norms():
+def test_epsilons_of_the_norms() -> None:
     """With rows as small as the square roots of the epsilons, which then count."""
     sizes = replace(samples.WIDE, dtype=torch.float32)
     check("mla", sizes, RMS_EPSILON**0.5)
