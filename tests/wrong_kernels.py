@@ -1,7 +1,7 @@
 """Wrong kernels of the plugins in third_party: their sources with one fault each.
 
-A plugin and its faults are built as one plugin, from one source. Wrong ops have the fault's number
-behind their names. One run of the conformance suite judges all plugins.
+The faults of a plugin are built as one plugin, from one source, whose ops have the fault's number
+behind their names. One run of the conformance suite judges those of all plugins.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Fault:
 
 
 class FaultyPlugin:
-    """The plugin in the folder `source`, with its ops once more for each fault of faults.toml."""
+    """The plugin in the folder `source`, with its ops once for each fault of its faults.toml."""
 
     def __init__(self, source: Path) -> None:
         self.source = source
@@ -84,7 +84,7 @@ class FaultyPlugin:
 
     def write(self, folder: Path) -> Path:
         """Write the project into `folder`."""
-        name = self.source.name
+        name = f"{self.source.name}_faults"
         write_project(self.source, folder, name)
         self._write_contract(folder / "ops.toml")
         (source,) = (folder / "csrc").glob("*.cpp")
@@ -100,19 +100,20 @@ class FaultyPlugin:
         return re.sub(rf"\b({'|'.join(self.ops)})\b", rf"\g<1>_{number}", text)
 
     def _copies(self, file: Path, kind: str) -> list[str]:
-        """The right text of a file, and that with each fault."""
         text = file.read_text(encoding="utf-8")
-        return [text] + [
+        return [
             self._renamed(_spoil(text, fault) if fault.file == kind else text, number)
             for number, fault in enumerate(self.faults)
         ]
 
     def _write_contract(self, file: Path) -> None:
-        right, *wrong = self._copies(file, "ops.toml")
-        parts = (part for copy in wrong for part in re.split(r"(?m)^(?=\[)", copy))
         # Templates and groups serve all.
-        ops = [part for part in parts if not part.startswith(("#", "[groups", "[templates"))]
-        file.write_text("".join([right, *ops]), encoding="utf-8")
+        shared = re.split(r"(?m)^(?=\[)", file.read_text(encoding="utf-8"))
+        texts = [part for part in shared if part.startswith(("[groups", "[templates"))]
+        for copy in self._copies(file, "ops.toml"):
+            parts = re.split(r"(?m)^(?=\[)", copy)
+            texts += [part for part in parts if not part.startswith(("#", "[groups", "[templates"))]
+        file.write_text("".join(texts), encoding="utf-8")
 
     def _write_kernels(self, file: Path) -> None:
         includes, _, _ = file.read_text(encoding="utf-8").partition("\nnamespace {")
@@ -120,18 +121,21 @@ class FaultyPlugin:
         for number, copy in enumerate(self._copies(file, "csrc")):
             body, _, registration = copy.removeprefix(includes).partition("CUSTOM_PYPTO_PLUGIN")
             function = registration.replace("(plugin)", "(custom_pypto::Registrar& plugin)", 1)
-            text += f"namespace copy_{number} {{{body}void add{function}}}\n"
-            calls += f"copy_{number}::add(plugin); "
+            text += f"namespace fault_{number} {{{body}void add{function}}}\n"
+            calls += f"fault_{number}::add(plugin); "
         file.write_text(f"{text}CUSTOM_PYPTO_PLUGIN(plugin) {{ {calls}}}\n", encoding="utf-8")
 
     def _write_hooks(self, file: Path) -> None:
         copies = self._copies(file, "src")
-        modules = [f"copy_{number}" for number in range(len(copies))]
-        for module, copy in zip(modules, copies, strict=True):
-            (file.parent / f"{module}.py").write_text(copy, encoding="utf-8")
-        text = f"from custom_pypto_plugin import hookimpl\n\nfrom . import {', '.join(modules)}\n"
-        for hook in sorted(set(re.findall(r"(?m)^def (custom_pypto_\w+)", copies[0]))):
-            merged = ", ".join(f"**{module}.{hook}()" for module in modules)
+        hooks = sorted(set(re.findall(r"(?m)^def (custom_pypto_\w+)", copies[0])))
+        for number, copy in enumerate(copies):
+            (file.parent / f"copy_{number}.py").write_text(copy, encoding="utf-8")
+        numbers = range(len(copies))
+        text = "from custom_pypto_plugin import hookimpl\n\n" + "".join(
+            f"from . import copy_{number}\n" for number in numbers
+        )
+        for hook in hooks:
+            merged = ", ".join(f"**copy_{number}.{hook}()" for number in numbers)
             text += f"\n\n@hookimpl\ndef {hook}():\n    return {{{merged}}}\n"
         file.write_text(text, encoding="utf-8")
 
