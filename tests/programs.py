@@ -35,4 +35,5 @@ def pip_install(source: Path, site: Path, **variables: str) -> None:
     """Build a plugin and install it into the folder `site`, alone."""
     options = ("-q", "--no-deps", "--no-index", "--no-build-isolation", "--target", site)
     # The tests are of the host's code, which -O0 compiles in half the time.
-    run_python("-m", "pip", "install", *options, source, env={"CXXFLAGS": "-O0", **variables})
+    flags = f"{os.environ.get('CXXFLAGS', '')} -O0"
+    run_python("-m", "pip", "install", *options, source, env={"CXXFLAGS": flags, **variables})

@@ -159,8 +159,14 @@ def test_what_was_measured_is_printed_before_the_next_sample(
     fake_measure: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     left = iter([measured("large")])
-    fake_measure(lambda *given: next(left))
-    with pytest.raises(StopIteration):
+
+    def measure(*given: Any) -> Outcome:
+        for each in left:
+            return each
+        raise KeyboardInterrupt
+
+    fake_measure(measure)
+    with pytest.raises(KeyboardInterrupt):
         main(["bench", "add_custom", "--sample", "large", "--json"])
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import sysconfig
 from itertools import chain
 from pathlib import Path
 
@@ -122,16 +122,19 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
     project.write(
         "ops.toml",
         '[tiny]\nschema = "tiny(Tensor x) -> Tensor"\n'
-        'outputs.y = { like = "x" }\nnpu.launch = "aclnnTiny(x, y)"\n',
+        'outputs.y = { like = "x" }\nnpu.launch = "aclnnTiny(x, y)"\n'
+        '[gone]\nschema = "gone(Tensor x) -> ()"\n',
     )
     project.write(
         MODULE,
         "from custom_pypto_plugin import hookimpl\n"
         "@hookimpl\n"
-        "def custom_pypto_kernels(): return {'tiny': {'CPU': lambda x: x + 1}}\n",
+        "def custom_pypto_kernels():\n"
+        "    return {'tiny': {'CPU': lambda x: x + 1}, 'gone': {'CPU': lambda x: None}}\n",
     )
     project.wheel(CHECKED)
-    [warning] = warnings(project)
+    warning, other = warnings(project)
+    assert other.startswith("the op 'gone' returns nothing and writes no argument, so torch.compi")
     assert warning == (
         "no kernel uses 'launch' of the op 'tiny': register it in C++ as"
         ' `plugin.def<ops::tiny>().impl<&ops::tiny::launch>("PrivateUse1")`, or remove the line'
@@ -141,8 +144,9 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
 def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
     real: Project, wheel: Wheel
 ) -> None:
-    command = [sys.executable, "-m", "custom_pypto_cli", "check", "--json"]
-    done = run_program(*command, wheel.path, cwd=real.root, env=environment(), status=1)
+    script = Path(sysconfig.get_path("scripts"), "custom-pypto")
+    command = [script, "check", "--json", wheel.path]
+    done = run_program(*command, cwd=real.root, env=environment(), status=1)
     probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
     problems = {each["name"] for each in probes if each["level"] == "problem"}
     # It has no dependencies, and an op without a kernel.

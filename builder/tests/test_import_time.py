@@ -97,7 +97,13 @@ HEADERS: dict[str, Callable[[], str]] = {
 }
 
 FUNCTION = "- func: f#(Tensor x, int k) -> Tensor\n  gen_opapi:\n    exec: aclnnF#\n"
-FUNCTIONS: dict[str, Callable[[], str]] = {"functions": lambda: repeat(FUNCTION, "custom:\n")}
+COMPLETE = """- func: f#(Tensor x, int k) -> Tensor
+  gen_opapi: {out: {size: x, dtype: x}, exec: aclnnF#}
+"""
+FUNCTIONS: dict[str, Callable[[], str]] = {
+    "functions": lambda: repeat(FUNCTION, "custom:\n"),
+    "complete functions": lambda: repeat(COMPLETE, "custom:\n", size=SIZE // 4),
+}
 TEXTS = {"--reg-op": SOURCES, "--aclnn": HEADERS, "--op-plugin": FUNCTIONS}
 
 LIMITED = f"""
@@ -119,3 +125,4 @@ def test_a_large_file_is_imported_in_seconds(tmp_path: Path, option: str, name: 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode not in (-signal.SIGXCPU, -signal.SIGKILL), name
     assert "\nwrote " in done.stdout, done.stderr
+    assert done.returncode == (0 if name == "complete functions" else 1)

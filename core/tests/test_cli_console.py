@@ -35,14 +35,6 @@ def test_each_commands_help_says_what_its_exit_status_means(command, capsys):
     assert re.search(r"exit status: 0 \w+, 1 \w+", help_text(capsys, command))
 
 
-def test_no_module_of_the_current_folder_is_run(tmp_path):
-    (tmp_path / "argparse.py").write_text("raise RuntimeError('not this one')\n")
-    command = [SCRIPT, "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
-    assert done.stdout.startswith("custom-pypto-core ")
-
-
 @pytest.fixture
 def bring(monkeypatch, tmp_path):
     """Give a way to install a wheel that brings the command `name`, whose module is `source`."""

@@ -16,7 +16,6 @@ from plugin_factory import CORE_PACKAGES, link
 
 PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
-
 OLD = Check("python", "3.8").with_problem("Python is old", "get a newer one")
 HEALTHY = "\nHealthy: no problem was found.\n"
 PROBLEM = "\n1 problem found: see the lines with 'problem:'.\n"

@@ -7,7 +7,6 @@ from custom_pypto_discovery import environment
 
 PLUGINS = ("add_custom", "lightning_indexer", "sparse_attention")
 
-
 EMPTY = "CUSTOM_PYPTO_PLUGINS is set and empty, which loads no plugin; unset it to load all"
 UNNAMED = "CUSTOM_PYPTO_PLUGINS does not name it; add it to the variable, or unset that to load all"
 NAMED = "CUSTOM_PYPTO_DISABLE names it; take it out of the variable to load it"

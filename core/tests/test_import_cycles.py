@@ -11,9 +11,10 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+DISTRIBUTIONS = ("contract", "builder", "core", "testing", "blocks")
 FILES = {
     ".".join(path.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): path
-    for source in (ROOT / package / "src" for package in ("contract", "builder", "core", "testing"))
+    for source in (ROOT / package / "src" for package in DISTRIBUTIONS)
     for path in source.rglob("*.py")
 }
 
@@ -85,4 +86,5 @@ def test_no_distribution_needs_itself() -> None:
         # `new` writes a test that imports testing.
         "builder": ["contract", "core", "testing"],
         "testing": ["contract", "core"],
+        "blocks": ["core"],
     }

@@ -22,7 +22,6 @@ from plugin_factory import Site, link
 TRUSTED = this_host().trusted_owners
 HOST = replace(this_host(), platform="linux_x86_64")
 
-
 Spoil = Callable[[Path], object]
 
 
@@ -235,6 +234,8 @@ def locked(site: Site, **variables: str) -> str:
 def test_locked_plugins_load_and_no_other(site: Site) -> None:
     site.install("first")
     path = locked(site)
+    _, output, _ = lock(site, CUSTOM_PYPTO_DISABLE="frist")
+    assert "warning: CUSTOM_PYPTO_DISABLE names no installed plugin: 'frist' (did" in output
     mark = site.folder / "it_ran"
     site.install("second", f"open({str(mark)!r}, 'w')", with_library=False)
     report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE=path)

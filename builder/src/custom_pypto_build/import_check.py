@@ -153,6 +153,11 @@ def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]
                 f' as `{definition}.impl<&kernel>("CPU")`, in Python by the hook'
                 " custom_pypto_kernels"
             )
+        if not op.schema.returns and not any(each.is_mutable for each in op.arguments):
+            yield (
+                f"the op {op.name!r} returns nothing and writes no argument, so torch.compile"
+                " removes its calls: mark in the schema what it writes, as in Tensor(a!) x"
+            )
         if op.npu.launch and _NPU_KEY not in kernels[op.name]:
             yield (
                 f"no kernel uses 'launch' of the op {op.name!r}: register it in C++ as `{launch}`,"

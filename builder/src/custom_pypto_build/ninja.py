@@ -7,14 +7,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
 from .errors import BuildError
-
-# What GCC and clang say of a header of a package of ours that is not searched.
-_MISSING_HEADER = re.compile(r"fatal error: '?((custom_pypto_\w+)/[\w./]+\w)")
 
 
 def find_ninja() -> str:
@@ -100,37 +98,23 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     command = [find_ninja(), "-f", str(file), *_jobs()]
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
-    output = ""
-    pipe, same = subprocess.PIPE, subprocess.STDOUT
-    ninja = subprocess.Popen(
-        command, cwd=root, env=environment, stdout=pipe, stderr=same, text=True, errors="replace"
+    sys.stdout.flush()
+    done = subprocess.run(
+        command,
+        cwd=root,
+        env=environment,
+        stdout=subprocess.PIPE if is_captured else None,
+        stderr=subprocess.STDOUT if is_captured else None,
+        text=True,
+        check=False,
     )
-    with ninja:
-        assert ninja.stdout is not None
-        for line in ninja.stdout:
-            output += line
-            if not is_captured:
-                print(line, end="", flush=True)
-    if ninja.returncode == 0:
+    if done.returncode == 0:
         return
     if is_captured:
-        raise BuildError(f"compiling or linking failed:\n{output}")
+        raise BuildError(f"compiling or linking failed:\n{done.stdout}")
     raise BuildError(
         "compiling or linking the plugin failed; the compiler's output is above, after the line"
-        f" that begins with FAILED{_advice(output)}"
-    )
-
-
-def _advice(output: str) -> str:
-    """What to do where a header of a package of ours was not found; or ''."""
-    missing = _MISSING_HEADER.search(output)
-    if missing is None:
-        return ""
-    header, package = missing.groups()
-    return (
-        f'. {header} was not found: in pyproject.toml, write include-packages = ["{package}"]'
-        f" in [tool.custom-pypto], and name {package.replace('_', '-')} in requires of"
-        " [build-system]"
+        " that begins with FAILED"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from .settings import Settings, read_settings
 
 OPP_FOLDER = "opp"
 COMPILE_COMMANDS = "compile_commands.json"
+_INCLUDED = re.compile(r"^\s*#\s*include\s*<(custom_pypto_\w+)/", re.MULTILINE)
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
 EXPORTS = "{ global: custom_pypto_*; local: *; };\n"
@@ -87,8 +89,26 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     exports.write_text(EXPORTS, encoding="utf-8")
     # clangd looks into the folder build of a project.
     write_compile_commands(ninja_file, plugin.root, build_folder / COMPILE_COMMANDS)
-    run_ninja(ninja_file, plugin.root)
+    try:
+        run_ninja(ninja_file, plugin.root)
+    except BuildError as error:
+        raise BuildError(f"{error}{_advise_on_headers(plugin)}") from None
     return plugin.root / library
+
+
+def _advise_on_headers(plugin: Settings) -> str:
+    """Say what to write where sources include headers of a package that is not named; else ''."""
+    known = {*plugin.include_packages, plugin.package, "custom_pypto"}
+    sources = {*plugin.sources, *(each.path for each in plugin.isa_sources)}
+    for path in sorted({plugin.root / each for each in sources}):
+        for package in _INCLUDED.findall(path.read_text(encoding="utf-8", errors="replace")):
+            if package not in known:
+                return (
+                    f". {path.name} includes headers of {package}: in pyproject.toml, write"
+                    f' include-packages = ["{package}"] in [tool.custom-pypto], and name'
+                    f" {package.replace('_', '-')} in requires of [build-system]"
+                )
+    return ""
 
 
 def install(

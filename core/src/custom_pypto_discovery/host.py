@@ -14,7 +14,6 @@ from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import distributions
 
 CORE = "custom-pypto-core"
-
 HOW_TO_INSTALL_OPS = f"each op is a wheel of its own: {how_to_install('./plugins/<name>')}"
 
 

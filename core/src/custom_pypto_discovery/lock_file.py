@@ -32,7 +32,6 @@ VERSION = 1
 
 _CACHE = "__pycache__"
 
-
 LockedPlugin = Mapping[str, Any]
 """What a lock file says of a plugin; docs/discovery.md explains each key."""
 

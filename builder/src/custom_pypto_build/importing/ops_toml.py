@@ -62,6 +62,8 @@ def check(op: ImportedOp) -> ImportedOp:
         if find_refusal("\n".join(_table(without))) is None:
             without.decide(op.place, Subject.GRAPH, reason)
             return without
+    if reason is None and op.schema.endswith("-> ()") and "!" not in op.schema:
+        reason = "it returns and writes nothing; mark what the kernel writes, as in Tensor(a!) x"
     if reason is not None:
         op.decide(op.place, Subject.SCHEMA, reason)
     return op
@@ -129,7 +131,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         try:
             ops_file.parse_toml(document)
         except ContractError as error:
-            raise ImportingError(str(error)) from None
+            raise ImportingError(f"{error}; give fewer files in one call") from None
     return document
 
 

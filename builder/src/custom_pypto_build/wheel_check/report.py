@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout
@@ -218,7 +219,8 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
         promised = platforms.parse(platform)
         if promised is None or promised.glibc is None:
             remark = f"the tag {platform} promises no glibc, and package indexes refuse it"
-            advice = f"`python -m wheel tags --platform-tag {probe.value}` gives it another tag"
+            tag = f"python -m wheel tags --remove --platform-tag {probe.value}"
+            advice = f"`{tag} {shlex.quote(str(wheel.path))}` gives it another tag"
             probe = probe.with_note(remark, advice)
         elif lowest is None or lowest.glibc is None or promised.glibc < lowest.glibc:
             problem = f"the tag {platform} promises older systems than the library needs"

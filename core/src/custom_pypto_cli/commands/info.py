@@ -79,15 +79,15 @@ def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[
 
 
 def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[tuple[str, str]]:
-    shown = ""
+    shown: list[str] = []
     for kernel in kernels:
         if kernel["op"] == op:
             check = plugin_list.describe_kernel("", kernel)
             yield title, check.value
-            if check.remark != shown:
-                # Mostly the same places were searched for all kernels of an op.
-                shown = check.remark
-                yield from (("", line) for line in shown.splitlines())
+            # Mostly the same places were searched for all kernels of an op.
+            if kernel["searched"] != shown or check.level == "problem":
+                yield from (("", line) for line in check.remark.splitlines())
+            shown = kernel["searched"]
 
 
 def _summary(plugin: dict[str, Any]) -> str:

@@ -31,7 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the file and show what is in it, and what is not."""
     # The old lock must not keep the new one from having more.
-    found = discovery.discover(replace(environment.read(), lockfile=None))
+    settings = replace(environment.read(), lockfile=None)
+    found = discovery.discover(settings)
     accepted = [each for each in found if each.status is Status.ACCEPTED]
     others = [each for each in found if each.status is not Status.ACCEPTED]
     if not accepted:
@@ -43,7 +44,8 @@ def run(options: argparse.Namespace) -> int:
         replace_file(options.file, lock_file.text_of(locked))
     except OSError as error:
         raise CommandError(f"{options.file} was not written: {error}") from None
-    show("\n".join(_lines(locked, others)))
+    warnings = settings.warnings(each.name for each in found)
+    show("\n".join([*_lines(locked, others), *(f"warning: {each}" for each in warnings)]))
     problem = lock_file.read(str(options.file), this_host().trusted_owners).problem
     if problem:
         raise CommandError(f"with the file that was written, {problem}")

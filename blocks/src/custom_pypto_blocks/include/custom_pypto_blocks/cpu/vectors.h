@@ -48,6 +48,9 @@
 
 #define CUSTOM_PYPTO_QUOTE_(text) #text
 #define CUSTOM_PYPTO_QUOTE(text) CUSTOM_PYPTO_QUOTE_(text)
+#if !__has_include(CUSTOM_PYPTO_QUOTE(CUSTOM_PYPTO_CPU_ISA.h))
+#error "this custom-pypto-blocks lacks an instruction set of custom-pypto-core: upgrade it"
+#endif
 #include CUSTOM_PYPTO_QUOTE(CUSTOM_PYPTO_CPU_ISA.h)
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
