@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from custom_pypto_testing import assert_close
-from custom_pypto_testing.comparison import assert_same_bits
+from custom_pypto_testing.comparison import Tolerance, assert_same_bits
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 
@@ -132,3 +132,8 @@ def test_bits_that_differ_are_shown_where() -> None:
 def test_equal_nans_have_the_same_bits() -> None:
     nan = torch.tensor([math.nan])
     assert_same_bits("x", nan, nan.clone(), "with two threads")
+
+
+def test_outliers_are_a_part_of_the_elements() -> None:
+    tolerance = Tolerance(1e-5, 1e-5, 1e-9, outliers=1e-3)
+    assert [tolerance.most_outliers(count) for count in (10, 5000)] == [1, 5]

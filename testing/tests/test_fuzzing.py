@@ -16,7 +16,9 @@ import pytest
 import torch
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract as Contract
-from custom_pypto_testing import checks
+from custom_pypto_plugin import SampleInput
+from custom_pypto_testing import checks, fuzz_oracle
+from custom_pypto_testing.case import Case
 from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, Change, FuzzCall, fuzz_call
 from custom_pypto_testing.fuzz_oracle import REASONS, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
@@ -402,3 +404,10 @@ def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
     names, numbers = done.stdout.partition("fuzzed calls")[2].splitlines()[1:3]
     assert names.split()[:4] == ["op", "calls", "accepted", "refused"]
     assert numbers.split()[:2] == ["plus", "30"]
+
+
+@pytest.mark.parametrize(("elements", "expected"), [(8, False), (2**23, True), (2**45, False)])
+def test_a_call_with_outputs_that_take_hours_is_left_out(elements: int, expected: bool) -> None:
+    fake = Outcome([((elements,), (1,), torch.float32)], None)
+    call = Case(Op(torch.ops.aten.neg.default), SampleInput((torch.ones(1),)))
+    assert fuzz_oracle._is_too_large(call, fake) is expected
