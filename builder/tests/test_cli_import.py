@@ -44,6 +44,8 @@ def test_says_what_is_open_in_the_files(
         "wrote " + ", ".join(f"{folder}/{name}" for name in FILES),
     ]
     assert {path.name for path in folder.iterdir()} == {*FILES}
+    assert main(["import", "--aclnn", str(header), "--output", f"{folder}2"]) == 0
+    assert "need a person" not in capsys.readouterr().out
 
 
 def test_files_with_one_name_in_two_folders_are_told_apart(
