@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_contract.errors import how_to_install
+from programs import run_program
 
 COMMANDS = [*commands.find()]
 SCRIPT = Path(sysconfig.get_path("scripts"), "custom-pypto")
@@ -37,8 +38,7 @@ def test_each_commands_help_says_what_its_exit_status_means(command, capsys):
 
 def test_no_module_of_the_current_folder_is_run(tmp_path):
     (tmp_path / "argparse.py").write_text("raise RuntimeError('not this one')\n")
-    command = [SCRIPT, "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_program(SCRIPT, "--version", cwd=tmp_path)
     assert done.stderr == ""
     assert done.stdout.startswith("custom-pypto-core ")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from custom_pypto_cli.commands import doctor
 from custom_pypto_cli.report import Check, show_report
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from plugin_factory import CORE_PACKAGES, link
+from programs import run_python
 
 PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
@@ -104,12 +103,9 @@ def test_a_wheel_adds_a_section(monkeypatch, tmp_path, capsys, source, value, re
 def report_of(site: Path, *arguments: str) -> dict[str, dict[str, dict[str, str]]]:
     """Return the report of a doctor that sees the standard library and the folder `site` alone."""
     code = f"import sys; sys.path.insert(0, {str(site)!r}); import custom_pypto_cli as cli\n"
-    command = [sys.executable, "-I", "-S", "-c", f"{code}sys.exit(cli.main(sys.argv[1:]))"]
-    done = subprocess.run(
-        [*command, "doctor", "--json", *arguments], capture_output=True, text=True, check=False
-    )
+    command = ("-I", "-S", "-c", f"{code}sys.exit(cli.main(sys.argv[1:]))")
+    done = run_python(*command, "doctor", "--json", *arguments, status=1)
     assert done.stderr == ""
-    assert done.returncode == 1
     sections = json.loads(done.stdout)["sections"]
     return {title: {check["name"]: check for check in checks} for title, checks in sections.items()}
 
