@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from fork_server import ForkServer
-from loading import HOOKS, REPORT, failure_of
+from loading import HOOKS, LOADED, REPORT, failure_of
 from plugin_factory import Installed, Site
 
 SECOND = "-second(Tensor x) -> Tensor"
@@ -199,16 +199,14 @@ def report(
     ops = {
         name: plugin.get("ops", [name])[0].partition("(")[0] for name, (plugin, *_) in BAD.items()
     }
-    code = REPORT.replace("give({", "given = ({")
-    code += f"""
-{TOUCHED}
-given["touched"] = {{name: touched(op) for name, op in {ops}.items()}}
-given["healthy"] = torch.ops.custom_pypto.healthy(torch.ones(1)).item()
-given["opened"] = open("/proc/self/maps").read()
-given["visible"] = hasattr(__import__("ctypes").CDLL(None), "custom_pypto_register_v1")
-give(given)
+    code = f"""
+report["touched"] = {{name: touched(op) for name, op in {ops}.items()}}
+report["healthy"] = torch.ops.custom_pypto.healthy(torch.ones(1)).item()
+report["opened"] = open("/proc/self/maps").read()
+report["visible"] = hasattr(__import__("ctypes").CDLL(None), "custom_pypto_register_v1")
+give(report)
 """
-    return {**site.run(code), "folder": str(site.folder), "patterns": reasons}
+    return {**site.run(LOADED, TOUCHED, code), "folder": str(site.folder), "patterns": reasons}
 
 
 @pytest.mark.parametrize("name", BAD)
