@@ -6,6 +6,7 @@ import itertools
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import plugin_factory
 import pytest
@@ -59,6 +60,13 @@ def custom_pypto_references(): return {"bee": Reference(torch.clone)}
     return folders
 
 
+def value_of(site: Site, path: list[Path], code: str, value: str = "registry()") -> Any:
+    """Run `code` with this path in a new Python; return a value there."""
+    done = site.server.run(f"{code}import json\nprint(json.dumps({value}))", path, {})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
 # One of each package, and of each kind of module.
 FIRST = (
     "custom_pypto.core",
@@ -75,11 +83,9 @@ FIRST = (
 @pytest.mark.parametrize("first", FIRST)
 def test_three_plugins_load_alike_in_any_order(site: Site, three: list[Path], first: str) -> None:
     plugin_factory.link(site.folder, "custom_pypto_testing")
-    code = f"import json, {first}{REGISTRY}print(json.dumps(registry()))"
+    code = f"import {first}{REGISTRY}"
     for path in itertools.permutations(three):
-        done = site.server.run(code, [*path, site.folder], {})
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == OF_THREE
+        assert value_of(site, [*path, site.folder], code) == OF_THREE
 
 
 ORDERS = {
@@ -147,18 +153,6 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
     ]
 
 
-IMPORT_TOGETHER = """
-import importlib, threading
-barrier = threading.Barrier(len(modules))
-def use(module):
-    barrier.wait()
-    importlib.import_module(module)
-threads = [threading.Thread(target=use, args=(module,)) for module in modules]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-"""
-
-
 # The thread that loads the package begins when the other waits for it.
 SLOW_TO_LOAD = """
 import sys, time
@@ -178,23 +172,24 @@ def wait(spec):
         time.sleep(0.001)
 sys.meta_path.insert(0, Slow)
 """
-IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
-    "    importlib.import_module(module)",
-    """
+IMPORT_TOGETHER = """
+import importlib, threading
+errors, barrier = [], threading.Barrier(len(modules))
+def use(module):
+    barrier.wait()
     try: importlib.import_module(module)
     except Exception as error: errors.append(type(error).__name__)
-""",
-).replace("threads = ", "errors = []\nthreads = ", 1)
+threads = [threading.Thread(target=use, args=(module,)) for module in modules]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
 
 
 def import_together(site: Site, paths: list[Path], modules: list[str]) -> tuple[list[str], object]:
     """Import `modules` in a thread each; return names of errors, and what core then has."""
     package = modules[0].partition(".")[0]
-    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
-    report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
-    done = site.server.run(code + report, paths, {})
-    assert done.returncode == 0, done.stderr
-    errors, registry = json.loads(done.stdout)
+    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER}"
+    errors, registry = value_of(site, paths, code + REGISTRY, "[errors, registry()]")
     return errors, registry
 
 
@@ -235,10 +230,8 @@ AGAIN = {
 
 @pytest.mark.parametrize("code", AGAIN.values(), ids=AGAIN)
 def test_modules_that_are_imported_again(site: Site, three: list[Path], code: str) -> None:
-    code = f"import importlib, json, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
-    done = site.server.run(f"{code}print(json.dumps(registry()))", three, {})
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == OF_THREE
+    code = f"import importlib, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
+    assert value_of(site, three, code) == OF_THREE
 
 
 def test_importing_core_reads_no_contract(site: Site) -> None:
