@@ -32,16 +32,8 @@ def test_json_gives_the_records(cli: CommandLine) -> None:
         "status": "loaded",
         "reason": "",
         "ops": [
-            {
-                "name": "add_custom",
-                "schema": "add_custom(Tensor self, Tensor other) -> Tensor",
-                "dispatch_keys": ["CPU", "PrivateUse1"],
-            },
-            {
-                "name": "add_custom_backward",
-                "schema": "add_custom_backward(Tensor self) -> (Tensor, Tensor)",
-                "dispatch_keys": ["CPU"],
-            },
+            {"name": each.name, "schema": each.schema, "dispatch_keys": [*each.dispatch_keys]}
+            for each in ADD.ops
         ],
         "folder": "/site/custom_pypto_add_custom",
         "library": "/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so",
