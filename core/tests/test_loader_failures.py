@@ -7,7 +7,6 @@ say, also of plugins that end the process.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -41,9 +40,8 @@ RAISING = {
 
 def _rehash(installed: Installed, contents: bytes) -> None:
     installed.library.write_bytes(contents)
-    document = json.loads(installed.manifest.read_text(encoding="utf-8"))
-    document["library"]["sha256"] = hashlib.sha256(contents).hexdigest()
-    installed.manifest.write_text(json.dumps(document), encoding="utf-8")
+    sha256 = hashlib.sha256(contents).hexdigest()
+    installed.forge(library={"path": f"lib/{installed.library.name}", "sha256": sha256})
 
 
 def _rename_register(installed: Installed) -> None:
