@@ -13,9 +13,6 @@ from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from plugin_factory import CORE_PACKAGES, link
 from programs import run_python
 
-PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
-
-
 OLD = Check("python", "3.8").with_problem("Python is old", "get a newer one")
 HEALTHY = "\nHealthy: no problem was found.\n"
 PROBLEM = "\n1 problem found: see the lines with 'problem:'.\n"
@@ -114,7 +111,7 @@ def report_of(site: Path, *arguments: str) -> dict[str, dict[str, dict[str, str]
 def site(tmp_path) -> Path:
     """Give a folder with links to core's packages and nothing else."""
     (folder := tmp_path / "site").mkdir()
-    return link(folder, *PACKAGES)
+    return link(folder, *CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
 
 def test_works_without_any_package_but_core(site):

@@ -61,7 +61,6 @@ def test_strict_mode_does_not_hide_it(cli: CommandLine, monkeypatch: pytest.Monk
 
 
 BOTH_COMMANDS = pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]], ids=str)
-ON_BROKEN = pytest.mark.parametrize("command", [["list"], ["info", "broken"]], ids=str)
 
 
 @BOTH_COMMANDS
@@ -90,7 +89,7 @@ def on_ascii(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     return stream.read()
 
 
-@ON_BROKEN
+@pytest.mark.parametrize("command", [["list"], ["info", "broken"]], ids=str)
 def test_nothing_of_a_plugin_acts_on_the_terminal_and_what_that_lacks_is_escaped(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

@@ -13,10 +13,6 @@ import pytest
 from loading import FAKES
 from plugin_factory import Site
 
-STATES = "import custom_pypto.core as core; give({p.name: p.status for p in core.plugins()})"
-QUIET = "import warnings; warnings.simplefilter('ignore')"
-
-
 # All that core says of its plugins, and what each op returns.
 REGISTRY = """
 import custom_pypto.core as core, torch
@@ -102,14 +98,15 @@ ORDERS = {
 def test_plugins_are_loaded_in_any_order_of_imports(site: Site, plugins: dict[str, str]) -> None:
     for name, source in plugins.items():
         site.install(name, source)
-    assert site.run(STATES) == dict.fromkeys(plugins, "loaded")
+    states = site.load("{p.name: p.status for p in core.plugins()}")
+    assert states == dict.fromkeys(plugins, "loaded")
 
 
 def test_plugin_imported_first_that_imports_core_fails_with_advice(site: Site) -> None:
     site.install("first", "import custom_pypto.core" + FAKES)
     site.install("second")
     given = site.run(
-        QUIET,
+        "import warnings; warnings.simplefilter('ignore')",
         """
         import custom_pypto_first, custom_pypto.core as core
         give([[p.name, p.status, p.reason] for p in core.plugins()])
