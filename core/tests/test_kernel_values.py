@@ -88,20 +88,6 @@ def test_none_is_returned() -> None:
     assert ops.headers_many(torch.arange(3), False)[8:10] == (None, None)
 
 
-def references_left(call: Callable[..., Any]) -> list[int]:
-    """References that a `call` that raises leaves on the memory of the four tensors it gets."""
-    arrays = [np.ones(2, dtype=np.float32) for _ in range(4)]
-    before = [sys.getrefcount(arrays[i]) for i in range(4)]
-    a, b, c, d = map(torch.from_numpy, arrays)
-    with pytest.raises(RuntimeError):
-        call(a, b, c, d)
-    held = [sys.getrefcount(arrays[i]) - before[i] for i in range(4)]
-    assert held == [1] * 4
-    del a, b, c, d
-    gc.collect()
-    return [sys.getrefcount(arrays[i]) - before[i] for i in range(4)]
-
-
 UNKNOWN = torch.float8_e8m0fnu  # not in the stable ABI of 2.10
 LEAKS: dict[str, Callable[..., Any]] = {
     "a kernel throws": lambda a, b, c, d: ops.headers_refuse(a, [b, c], d),
@@ -112,7 +98,16 @@ LEAKS: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("call", LEAKS.values(), ids=LEAKS)
 def test_a_call_that_fails_leaks_no_argument(call: Callable[..., Any]) -> None:
-    assert references_left(call) == [0] * 4
+    """References to the arrays that its tensors have as memory are counted."""
+    arrays = [np.ones(2, dtype=np.float32) for _ in range(4)]
+    before = [sys.getrefcount(arrays[i]) for i in range(4)]
+    a, b, c, d = map(torch.from_numpy, arrays)
+    with pytest.raises(RuntimeError):
+        call(a, b, c, d)
+    assert [sys.getrefcount(arrays[i]) - before[i] for i in range(4)] == [1] * 4
+    del a, b, c, d
+    gc.collect()
+    assert [sys.getrefcount(arrays[i]) - before[i] for i in range(4)] == [0] * 4
 
 
 def test_strings_are_freed() -> None:

@@ -17,8 +17,6 @@ from fork_server import ForkServer
 from loading import HOOKS, LOADED, REPORT, failure_of
 from plugin_factory import Installed, Site
 
-SECOND = "-second(Tensor x) -> Tensor"
-
 # A module of a plugin, and what is said of its import.
 RAISING = {
     "exits": ("import sys; sys.exit(0)", "SystemExit: 0"),
@@ -237,7 +235,8 @@ def test_nothing_of_a_rejected_plugin_runs(report: dict[str, Any]) -> None:
 
 
 def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
-    site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
+    registers = "first(Tensor x) -> Tensor\n-second(Tensor x) -> Tensor"
+    site.install("first", ops=["first", "second"], registers=registers)
     assert site.load("""
         one = torch.ones(1)
         given = [refusal(ops.second, one), {op.name: op.dispatch_keys for op in core.ops()}]

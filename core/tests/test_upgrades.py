@@ -77,15 +77,6 @@ def place(tmp_path: Path, server: ForkServer) -> Place:
     return Place(environment, tmp_path / "wheels", server)
 
 
-LOADED_2 = [["2.0", "loaded", ""]]
-
-
-def advised(reason: str) -> str:
-    """The command of pip's in a reason."""
-    (command,) = re.findall(r"pip install [^;'`]+", reason)
-    return str(command)
-
-
 # The installed version, what is done to the plugin, and a part of the reason.
 DAMAGES: dict[str, tuple[str, Callable[[Installed], object], str]] = {
     "older core": ("1.0", lambda plugin: plugin.forge(core_abi=[0, 9]), "requires core ABI 0.9"),
@@ -118,5 +109,6 @@ def test_a_damaged_or_old_plugin_is_mended_by_the_advice(
     assert reason in said
     for command in re.findall(r"rm -r [^,]+", said):
         subprocess.run(command, shell=True, check=True)
-    place.pip(advised(said))
-    assert place.states() == LOADED_2
+    (advised,) = re.findall(r"pip install [^;'`]+", said)
+    place.pip(advised)
+    assert place.states() == [["2.0", "loaded", ""]]
