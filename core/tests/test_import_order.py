@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +36,7 @@ OF_THREE = [
 @pytest.fixture
 def three(site: Site) -> list[Path]:
     """Folders with a plugin each: one that needs the op of the last, and one without a library."""
-    folders = [site.folder / name for name in ("ant", "bee", "cat")]
-    ant, bee, cat = (replace(site, folder=folder) for folder in folders)
+    ant, bee, cat = map(site.other, ("ant", "bee", "cat"))
     part = ant.install("ant", FAKES.replace("first", "ant"), requires_ops=["cat"]).package
     (part / "part.py").write_text("import custom_pypto.core", encoding="utf-8")
     bee.install(
@@ -53,7 +51,7 @@ def custom_pypto_references(): return {"bee": Reference(torch.clone)}
         with_library=False,
     )
     cat.install("cat", FAKES.replace("first", "cat"))
-    return folders
+    return [ant.folder, bee.folder, cat.folder]
 
 
 def value_of(site: Site, path: list[Path], code: str, value: str = "registry()") -> Any:
@@ -182,18 +180,17 @@ for thread in threads: thread.join()
 """
 
 
-def import_together(site: Site, paths: list[Path], modules: list[str]) -> tuple[list[str], object]:
+def import_together(site: Site, paths: list[Path], modules: list[str]) -> Any:
     """Import `modules` in a thread each; return names of errors, and what core then has."""
     package = modules[0].partition(".")[0]
     code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER}"
-    errors, registry = value_of(site, paths, code + REGISTRY, "[errors, registry()]")
-    return errors, registry
+    return value_of(site, paths, code + REGISTRY, "[errors, registry()]")
 
 
 def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[Path]) -> None:
     """So core imports no module in the package of plugins: who does waits for the package."""
     modules = ["custom_pypto_plugin", "custom_pypto.core"]
-    assert import_together(site, three, modules) == ([], OF_THREE)
+    assert import_together(site, three, modules) == [[], OF_THREE]
 
 
 @pytest.mark.parametrize(
@@ -234,14 +231,12 @@ def test_modules_that_are_imported_again(site: Site, three: list[Path], code: st
 def test_importing_core_reads_no_contract(site: Site) -> None:
     """That takes long: it is done when an op is looked up, described, or called with fakes."""
     site.install("first", FAKES)
-    (site.folder / "torchair.py").touch()
     code = """
         import sys, custom_pypto.core
         assert not {
             "custom_pypto.core.watched_kernels",
             "custom_pypto_discovery.lock_file",
             "torch.utils.flop_counter",
-            "torchair",
         } & {*sys.modules}
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
     """
