@@ -34,10 +34,6 @@ class Place:
     wheels: Path
     server: ForkServer
 
-    @property
-    def site(self) -> Path:
-        return self.environment.site_packages
-
     def wheel(self, version: str) -> None:
         """Make a wheel of a plugin with Python kernels only."""
         files = self.wheels / f"{version}.files"
@@ -64,7 +60,7 @@ class Place:
 
     def states(self) -> Any:
         """Load what is installed; return versions, states and reasons."""
-        done = self.server.run(STATES, [self.site], {})
+        done = self.server.run(STATES, [self.environment.site_packages], {})
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -102,8 +98,9 @@ def test_a_damaged_or_old_plugin_is_mended_by_the_advice(
     for each in {version, "2.0"}:
         place.wheel(each)
     place.pip(f"pip install custom-pypto-first=={version}")
-    (metadata,) = place.site.glob("*.dist-info")
-    damage(Installed(place.site / "custom_pypto_first", metadata))
+    site = place.environment.site_packages
+    (metadata,) = site.glob("*.dist-info")
+    damage(Installed(site / "custom_pypto_first", metadata))
     ((_, status, said),) = place.states()
     assert status == "rejected"
     assert reason in said
