@@ -29,6 +29,15 @@ for each in (signal.SIGHUP, signal.SIGQUIT):
     signal.signal(each, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 """
+FORK = """
+import os, signal, sys
+from custom_pypto_contract.guard import guard
+from custom_pypto_contract.guarded import lifeline
+with lifeline() as pipe:
+    guarded = os.fork()
+    if guarded == 0:
+        guard(pipe)
+"""
 PARENTS = {
     "runs a program": SIGNALS
     + """
@@ -36,15 +45,7 @@ import sys
 from custom_pypto_contract import guarded
 guarded.run([sys.executable, "-c", *sys.argv[1:]])
 """,
-    "forks": SIGNALS
-    + """
-import os, sys
-from custom_pypto_contract.guard import guard
-from custom_pypto_contract.guarded import lifeline
-with lifeline() as pipe:
-    guarded = os.fork()
-    if guarded == 0:
-        guard(pipe)
+    "forks": f"""{SIGNALS}{FORK}
         exec(sys.argv.pop(1))
     os.waitpid(guarded, 0)
 """,
@@ -98,14 +99,7 @@ def test_a_program_that_is_not_there_is_named() -> None:
     assert (status, errors) == (1, "no-such-program: No such file or directory\n")
 
 
-FORKS_IN_BETWEEN = """
-import os, signal, sys
-from custom_pypto_contract.guard import guard
-from custom_pypto_contract.guarded import lifeline
-with lifeline() as pipe:
-    guarded = os.fork()
-    if guarded == 0:
-        guard(pipe)
+FORKS_IN_BETWEEN = f"""{FORK}
         os.write(1, b"%d\\n" % os.getpid())
         signal.pause()
     fork = os.fork()

@@ -28,14 +28,10 @@ include = "both"
 TENSOR = "\ntensors.y = {}"
 
 
-def write(folder: Path, text: str) -> Path:
+def read(folder: Path, text: str) -> tuple[OpContract, ...]:
     path = folder / "ops.toml"
     path.write_text(text, encoding="utf-8")
-    return path
-
-
-def read(folder: Path, text: str) -> tuple[OpContract, ...]:
-    return ops_file.read(write(folder, text)).ops
+    return ops_file.read(path).ops
 
 
 LISTS = """

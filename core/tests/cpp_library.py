@@ -6,7 +6,6 @@ import ctypes
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import torch
 from custom_pypto.core.namespace import forget
 from custom_pypto_build import ops_header
 from custom_pypto_contract import ops_file
+from programs import run_program
 
 SOURCES = Path(__file__).parent / "cpp"
 INCLUDE = Path(core.__file__).parent / "include"
@@ -40,18 +40,16 @@ def compile_command(*arguments: str | Path) -> list[str]:
 
 def run(command: list[str]) -> str:
     """Run `command`; return what it printed, fail the test with it when it fails."""
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout + result.stderr
+    done = run_program(*command)
+    return done.stdout + done.stderr
 
 
 def errors(name: str, folder: Path, *flags: str) -> list[str]:
     """Return the lines in which the compiler calls ``cpp/<name>.cpp`` wrong."""
     include = f"-I{write_header(SOURCES / f'{name}.toml', folder)}"
     command = compile_command("-fsyntax-only", include, *flags, SOURCES / f"{name}.cpp")
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode != 0
-    return [line for line in result.stderr.splitlines() if "error: " in line]
+    printed = run_program(*command, status=1).stderr
+    return [line for line in printed.splitlines() if "error: " in line]
 
 
 def write_header(contract: Path, folder: Path) -> Path:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from plugin_factory import Site
 
-REPORT = """
+# Loads what is installed, with a `report` on it.
+LOADED = """
 import warnings
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     import custom_pypto.core as core
-give({
+report = {
     "warnings": [[w.category.__name__, str(w.message), w.filename] for w in caught],
     "reasons": {p.name: p.reason for p in core.plugins()},
     "states": {p.name: p.status for p in core.plugins()},
     "ops": [op.name for op in core.ops()],
-})
+}
 """
+REPORT = f"{LOADED}give(report)"
 HOOKS = """
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 import torch

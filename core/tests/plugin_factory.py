@@ -14,7 +14,7 @@ import os
 import subprocess
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,10 @@ class Site:
     folder: Path
     server: ForkServer
     template: Path
+
+    def other(self, name: str) -> Site:
+        """Return a site in a folder of this one; core does not look for plugins there."""
+        return replace(self, folder=self.folder / name)
 
     def install(
         self,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,7 +150,7 @@ def test_calls_are_logged_to_standard_error(site: Site) -> None:
 
 def test_calls_of_libraries_and_of_later_ops_are_logged(site: Site, tmp_path: Path) -> None:
     site.install("library", ops=["first", "first.other"])
-    install(later := replace(site, folder=site.folder / "later"))
+    install(later := site.other("later"))
     code = f"""
     import sys
     ops.first(torch.ones(2)); ops.first.other(torch.ones(3))

@@ -200,24 +200,15 @@ def test_off_writes_no_file(site: Site, tmp_path: Path, variable: str, value: st
 @pytest.mark.parametrize(("room", "warnings"), [(0, "always"), (50, "always"), (0, "error")])
 def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warnings: str) -> None:
     file = tmp_path / "calls"
-    code = f"""
-    import logging, os, warnings
-    logging.basicConfig(stream=open(os.devnull, "w"))
-    path = {str(file)!r}
-    {_CALL}
-    """
+    before = "import logging, os; logging.basicConfig(stream=open(os.devnull, 'w'))"
+    calls = "result = [ops.scale(torch.ones([2] + [1] * 60)).numel() for _ in range(3)]"
     given = site.run(
         CORE,
-        code,
+        f"{before}; {_CALL}",
         _FULL,
-        f"""
-        limit(os.path.getsize(path) + {room})
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter({warnings!r})
-            results = [ops.scale(torch.ones([2] + [1] * 60)).numel() for _ in range(3)]
-        limit(resource.RLIM_INFINITY)
-        give([[str(each.message) for each in caught], results])
-        """,
+        f"limit(os.path.getsize({str(file)!r}) + {room})",
+        CAUGHT.format(calls).replace("always", warnings),
+        f"limit(resource.RLIM_INFINITY); {WARNED}",
         **{variable: str(file)},
     )
     text = f"{variable}={file}: it cannot be written: File too large; no further calls are written"
@@ -229,10 +220,7 @@ def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warni
 
 def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> None:
     os.mkfifo(fifo := tmp_path / "fifo")
-    code = f"""
-    import os
-    reader = os.open({str(fifo)!r}, os.O_RDONLY | os.O_NONBLOCK)
-    """
+    code = f"import os; reader = os.open({str(fifo)!r}, os.O_RDONLY | os.O_NONBLOCK)"
     calls = f"os.close(reader); result = [{_CALL}.numel() for _ in range(2)]"
     given = site.run(code, CORE, CAUGHT.format(calls), WARNED, CUSTOM_PYPTO_LOG=str(fifo))
     text = f"CUSTOM_PYPTO_LOG={fifo}: it cannot be written: Broken pipe; no further calls are"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,7 @@ from custom_pypto_cli.commands import doctor
 from custom_pypto_cli.report import Check, show_report
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
 from plugin_factory import CORE_PACKAGES, link
-
-PACKAGES = (*CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
+from programs import run_python
 
 OLD = Check("python", "3.8").with_problem("Python is old", "get a newer one")
 HEALTHY = "\nHealthy: no problem was found.\n"
@@ -103,12 +100,9 @@ def test_a_wheel_adds_a_section(monkeypatch, tmp_path, capsys, source, value, re
 def report_of(site: Path, *arguments: str) -> dict[str, dict[str, dict[str, str]]]:
     """Return the report of a doctor that sees the standard library and the folder `site` alone."""
     code = f"import sys; sys.path.insert(0, {str(site)!r}); import custom_pypto_cli as cli\n"
-    command = [sys.executable, "-I", "-S", "-c", f"{code}sys.exit(cli.main(sys.argv[1:]))"]
-    done = subprocess.run(
-        [*command, "doctor", "--json", *arguments], capture_output=True, text=True, check=False
-    )
+    command = ("-I", "-S", "-c", f"{code}sys.exit(cli.main(sys.argv[1:]))")
+    done = run_python(*command, "doctor", "--json", *arguments, status=1)
     assert done.stderr == ""
-    assert done.returncode == 1
     sections = json.loads(done.stdout)["sections"]
     return {title: {check["name"]: check for check in checks} for title, checks in sections.items()}
 
@@ -117,7 +111,7 @@ def report_of(site: Path, *arguments: str) -> dict[str, dict[str, dict[str, str]
 def site(tmp_path) -> Path:
     """Give a folder with links to core's packages and nothing else."""
     (folder := tmp_path / "site").mkdir()
-    return link(folder, *PACKAGES)
+    return link(folder, *CORE_PACKAGES, "custom_pypto_build", "custom_pypto_cli")
 
 
 def test_works_without_any_package_but_core(site):

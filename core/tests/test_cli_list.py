@@ -32,16 +32,8 @@ def test_json_gives_the_records(cli: CommandLine) -> None:
         "status": "loaded",
         "reason": "",
         "ops": [
-            {
-                "name": "add_custom",
-                "schema": "add_custom(Tensor self, Tensor other) -> Tensor",
-                "dispatch_keys": ["CPU", "PrivateUse1"],
-            },
-            {
-                "name": "add_custom_backward",
-                "schema": "add_custom_backward(Tensor self) -> (Tensor, Tensor)",
-                "dispatch_keys": ["CPU"],
-            },
+            {"name": each.name, "schema": each.schema, "dispatch_keys": [*each.dispatch_keys]}
+            for each in ADD.ops
         ],
         "folder": "/site/custom_pypto_add_custom",
         "library": "/site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so",
@@ -69,7 +61,6 @@ def test_strict_mode_does_not_hide_it(cli: CommandLine, monkeypatch: pytest.Monk
 
 
 BOTH_COMMANDS = pytest.mark.parametrize("command", [["list"], ["info", "add_custom"]], ids=str)
-ON_BROKEN = pytest.mark.parametrize("command", [["list"], ["info", "broken"]], ids=str)
 
 
 @BOTH_COMMANDS
@@ -98,7 +89,7 @@ def on_ascii(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
     return stream.read()
 
 
-@ON_BROKEN
+@pytest.mark.parametrize("command", [["list"], ["info", "broken"]], ids=str)
 def test_nothing_of_a_plugin_acts_on_the_terminal_and_what_that_lacks_is_escaped(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:

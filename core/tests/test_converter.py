@@ -33,12 +33,10 @@ class Attributes:
 @pytest.fixture(autouse=True)
 def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
     """A torchair whose nodes are what they were made of."""
-
-    def custom_op(name: str, **parts: Any) -> dict[str, Any]:
-        return {"name": name, **parts}
-
     module: Any = ModuleType("torchair")
-    module.ge = SimpleNamespace(attr=Attributes(), custom_op=custom_op)
+    module.ge = SimpleNamespace(
+        attr=Attributes(), custom_op=lambda name, **parts: {"name": name, **parts}
+    )
     monkeypatch.setitem(sys.modules, "torchair", module)
 
 

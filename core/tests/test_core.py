@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -14,22 +11,17 @@ import custom_pypto_plugin
 import pytest
 from custom_pypto.core import version
 from plugin_factory import CORE_PACKAGES, link
+from programs import Done, run_python
 
 
-def start(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+def start(folder: Path, code: str, status: int = 0) -> Done:
     """Run `code` with nothing to import but our packages and what is in `folder`."""
     link(folder, *CORE_PACKAGES)
-    return subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    return run_python("-S", "-c", code, env={"PYTHONPATH": str(folder)}, status=status)
 
 
 def test_without_torch_the_import_says_what_to_install(tmp_path: Path) -> None:
-    assert start(tmp_path, "import custom_pypto.core").stderr.splitlines()[-1] == (
+    assert start(tmp_path, "import custom_pypto.core", 1).stderr.splitlines()[-1] == (
         "ImportError: custom_pypto.core needs PyTorch 2.10 or newer, which is not installed;"
         " install it: pip install 'torch>=2.10'; `custom-pypto doctor` says what else is wrong with"
         " this installation"
@@ -54,7 +46,7 @@ NEEDS = "torch_npu needs CANN: where there is CANN, run `source <CANN folder>/se
 )
 def test_a_torch_that_fails_is_named(tmp_path: Path, error: str, failure: str, advice: str) -> None:
     (tmp_path / "torch.py").write_text(f"raise {error}({failure + '.'!r})", encoding="utf-8")
-    assert start(tmp_path, "import custom_pypto").stderr.splitlines()[-1] == (
+    assert start(tmp_path, "import custom_pypto", 1).stderr.splitlines()[-1] == (
         f"ImportError: custom_pypto.core needs PyTorch, but importing torch failed: {error}:"
         f" {failure}; {advice}`custom-pypto doctor` says what else is wrong with this installation"
     )
@@ -105,6 +97,4 @@ LIGHT = {
 @pytest.mark.parametrize("statement", LIGHT)
 def test_import_loads_no_more_than_it_needs(statement: str) -> None:
     code = f"{statement}\nimport sys\nprint([m for m in {LIGHT[statement]} if m in sys.modules])"
-    command = [sys.executable, "-W", "error", "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    assert run_python("-W", "error", "-c", code).stdout == "[]\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,8 +88,7 @@ def install(site: Site, name: str, *ops: str) -> None:
 def test_flop_counter_counts_ops_of_any_time(site: Site, imports: tuple[str, str]) -> None:
     install(site, "acme", "first", "second")
     site.install("silent")
-    later = replace(site, folder=site.folder / "later")
-    install(later, "more", "third")
+    install(later := site.other("later"), "more", "third")
     add = f"import sys; sys.path.append({str(later.folder)!r}); core.load_new()"
     found = site.run(*imports, add, COUNT.format(ops=["first", "second", "silent", "third"]))
     assert found == {f"custom_pypto::{op}": 7 for op in ("first", "second", "third")}

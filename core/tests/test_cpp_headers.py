@@ -56,23 +56,15 @@ def test_failure_names_op_and_argument_and_prints_its_parts(
     assert str(caught.value) == f"headers_fail: {text}"
 
 
-DTYPES = {
-    torch.float32: 4,
-    torch.float64: 8,
-    torch.float16: 2,
-    torch.bfloat16: 2,
-    torch.int8: 1,
-    torch.uint8: 1,
-    torch.int16: 2,
-    torch.int32: 4,
-    torch.int64: 8,
-    torch.bool: 1,
-}
+DTYPES = [
+    *(torch.float16, torch.bfloat16, torch.float32, torch.float64),
+    *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
+]
 
 
-@pytest.mark.parametrize(("dtype", "size"), DTYPES.items())
-def test_visit_dtype_finds_the_type(dtype: torch.dtype, size: int) -> None:
-    assert ops.headers_element_size(torch.ones(1, dtype=dtype)) == size
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_visit_dtype_finds_the_type(dtype: torch.dtype) -> None:
+    assert ops.headers_element_size(torch.ones(1, dtype=dtype)) == dtype.itemsize
 
 
 @pytest.mark.parametrize("device", ["cpu", "meta"])

@@ -265,6 +265,13 @@ LOOSE = (
     f"its package has PACKAGE/{KERNELS}, a library of AscendC kernels that its manifest does not"
     " name; delete that file"
 )
+# What no file is, and what is said of it.
+ENDLESS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "pipe": (os.mkfifo, "is not a regular file"),
+    "device": (_link("/dev/zero"), "is not a regular file"),
+    "folder": (os.mkdir, "is not a regular file"),
+    "sparse file": (_sparse_file, "has 8589934592 bytes, at most 4194304 are read"),
+}
 NOT_ITS_OWN = "; a library must be a file of its own package; REINSTALL"
 LATE = ", where somebody may put a file; delete the link"
 UNREAD = "its metadata cannot be read: UnsuitableFileError: "
@@ -294,12 +301,12 @@ REJECTED: list[tuple[Change, str]] = [
         ),
     ),
     *(
-        (instead(METADATA, make), f"{UNREAD}is not a regular file{RENEW}")
-        for make in (os.mkfifo, _link("/dev/zero"), os.mkdir)
-    ),
-    (
-        instead(METADATA, _sparse_file),
-        f"{UNREAD}has 8589934592 bytes, at most 4194304 are read{RENEW}",
+        (instead(file, make), f"{begin}{fault}{end}")
+        for file, begin, end in (
+            (METADATA, UNREAD, RENEW),
+            (MANIFEST, f"PACKAGE/{FILE_NAME}: ", "; REINSTALL"),
+        )
+        for make, fault in ENDLESS.values()
     ),
     *(
         (_entry_points(f"[{GROUP}]\nfirst = {value}\n"), f"{ENTRY}{value!r}{NO_MODULE}")
@@ -321,11 +328,6 @@ REJECTED: list[tuple[Change, str]] = [
             f"no manifest: PACKAGE/{FILE_NAME} does not exist; custom_pypto_build writes it into"
             " the wheel; REINSTALL"
         ),
-    ),
-    (instead(MANIFEST, os.mkfifo), f"PACKAGE/{FILE_NAME}: is not a regular file; REINSTALL"),
-    (
-        instead(MANIFEST, _sparse_file),
-        f"PACKAGE/{FILE_NAME}: has 8589934592 bytes, at most 4194304 are read; REINSTALL",
     ),
     (
         _forge(name="second"),
@@ -400,13 +402,12 @@ REJECTED: list[tuple[Change, str]] = [
         lambda plugin: os.mkfifo(plugin.package / "module.py"),
         "PACKAGE/module.py is neither a file nor a folder; delete it",
     ),
-    (
-        lambda plugin: (plugin.package / "late.py").symlink_to("../nowhere"),
-        f"the link PACKAGE/late.py {LEADS_OUT} SITE/nowhere{LATE}",
-    ),
-    (
-        lambda plugin: (plugin.package / "late.py").symlink_to("/nowhere/late.py"),
-        f"the link PACKAGE/late.py {LEADS_OUT} /nowhere/late.py{LATE}",
+    *(
+        (
+            lambda plugin, to=to: (plugin.package / "late.py").symlink_to(to),
+            f"the link PACKAGE/late.py {LEADS_OUT} {target}{LATE}",
+        )
+        for to, target in (("../nowhere", "SITE/nowhere"), ("/nowhere/x.py", "/nowhere/x.py"))
     ),
 ]
 
@@ -430,15 +431,7 @@ def test_plugin_with_a_fault_is_rejected(plugin: Installed, change: Change, reas
     assert re.fullmatch(re.escape(reason).replace("ANYTHING", ".*"), found.reason), found.reason
 
 
-ENDLESS = {
-    "pipe": os.mkfifo,
-    "device": _link("/dev/zero"),
-    "folder": os.mkdir,
-    "sparse file": _sparse_file,
-}
-
-
-@pytest.mark.parametrize("make", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("make", [make for make, _ in ENDLESS.values()], ids=ENDLESS)
 @pytest.mark.parametrize("file", ["METADATA", "entry_points.txt"])
 def test_endless_metadata(plugin: Installed, make: Callable[[Path], object], file: str) -> None:
     site = plugin.package.parent

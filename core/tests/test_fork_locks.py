@@ -92,8 +92,7 @@ def test_fork_while_a_thread_loads_a_new_plugin(site: Site) -> None:
         fork_while(core.load_new)
     """
     site.install("first", FAKES)
-    later = Site(site.folder / "later", site.server, site.template)
-    later.install("second", "import __main__; __main__.hold()")
+    site.other("later").install("second", "import __main__; __main__.hold()")
     assert site.run(FORK, code) == [0, True]
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import plugin_factory
 import pytest
 from loading import FAKES
 from plugin_factory import Site
-
-STATES = "import custom_pypto.core as core; give({p.name: p.status for p in core.plugins()})"
-QUIET = "import warnings; warnings.simplefilter('ignore')"
-
 
 # All that core says of its plugins, and what each op returns.
 REGISTRY = """
@@ -40,8 +36,7 @@ OF_THREE = [
 @pytest.fixture
 def three(site: Site) -> list[Path]:
     """Folders with a plugin each: one that needs the op of the last, and one without a library."""
-    folders = [site.folder / name for name in ("ant", "bee", "cat")]
-    ant, bee, cat = (replace(site, folder=folder) for folder in folders)
+    ant, bee, cat = map(site.other, ("ant", "bee", "cat"))
     part = ant.install("ant", FAKES.replace("first", "ant"), requires_ops=["cat"]).package
     (part / "part.py").write_text("import custom_pypto.core", encoding="utf-8")
     bee.install(
@@ -56,7 +51,14 @@ def custom_pypto_references(): return {"bee": Reference(torch.clone)}
         with_library=False,
     )
     cat.install("cat", FAKES.replace("first", "cat"))
-    return folders
+    return [ant.folder, bee.folder, cat.folder]
+
+
+def value_of(site: Site, path: list[Path], code: str, value: str = "registry()") -> Any:
+    """Run `code` with this path in a new Python; return a value there."""
+    done = site.server.run(f"{code}import json\nprint(json.dumps({value}))", path, {})
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 # One of each package, and of each kind of module.
@@ -75,11 +77,9 @@ FIRST = (
 @pytest.mark.parametrize("first", FIRST)
 def test_three_plugins_load_alike_in_any_order(site: Site, three: list[Path], first: str) -> None:
     plugin_factory.link(site.folder, "custom_pypto_testing")
-    code = f"import json, {first}{REGISTRY}print(json.dumps(registry()))"
+    code = f"import {first}{REGISTRY}"
     for path in itertools.permutations(three):
-        done = site.server.run(code, [*path, site.folder], {})
-        assert done.returncode == 0, done.stderr
-        assert json.loads(done.stdout) == OF_THREE
+        assert value_of(site, [*path, site.folder], code) == OF_THREE
 
 
 ORDERS = {
@@ -96,14 +96,15 @@ ORDERS = {
 def test_plugins_are_loaded_in_any_order_of_imports(site: Site, plugins: dict[str, str]) -> None:
     for name, source in plugins.items():
         site.install(name, source)
-    assert site.run(STATES) == dict.fromkeys(plugins, "loaded")
+    states = site.load("{p.name: p.status for p in core.plugins()}")
+    assert states == dict.fromkeys(plugins, "loaded")
 
 
 def test_plugin_imported_first_that_imports_core_fails_with_advice(site: Site) -> None:
     site.install("first", "import custom_pypto.core" + FAKES)
     site.install("second")
     given = site.run(
-        QUIET,
+        "import warnings; warnings.simplefilter('ignore')",
         """
         import custom_pypto_first, custom_pypto.core as core
         give([[p.name, p.status, p.reason] for p in core.plugins()])
@@ -147,18 +148,6 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
     ]
 
 
-IMPORT_TOGETHER = """
-import importlib, threading
-barrier = threading.Barrier(len(modules))
-def use(module):
-    barrier.wait()
-    importlib.import_module(module)
-threads = [threading.Thread(target=use, args=(module,)) for module in modules]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-"""
-
-
 # The thread that loads the package begins when the other waits for it.
 SLOW_TO_LOAD = """
 import sys, time
@@ -178,30 +167,30 @@ def wait(spec):
         time.sleep(0.001)
 sys.meta_path.insert(0, Slow)
 """
-IMPORT_TOGETHER_AND_REPORT = IMPORT_TOGETHER.replace(
-    "    importlib.import_module(module)",
-    """
+IMPORT_TOGETHER = """
+import importlib, threading
+errors, barrier = [], threading.Barrier(len(modules))
+def use(module):
+    barrier.wait()
     try: importlib.import_module(module)
     except Exception as error: errors.append(type(error).__name__)
-""",
-).replace("threads = ", "errors = []\nthreads = ", 1)
+threads = [threading.Thread(target=use, args=(module,)) for module in modules]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
 
 
-def import_together(site: Site, paths: list[Path], modules: list[str]) -> tuple[list[str], object]:
+def import_together(site: Site, paths: list[Path], modules: list[str]) -> Any:
     """Import `modules` in a thread each; return names of errors, and what core then has."""
     package = modules[0].partition(".")[0]
-    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER_AND_REPORT}"
-    report = f"{REGISTRY}import json\nprint(json.dumps([errors, registry()]))"
-    done = site.server.run(code + report, paths, {})
-    assert done.returncode == 0, done.stderr
-    errors, registry = json.loads(done.stdout)
-    return errors, registry
+    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER}"
+    return value_of(site, paths, code + REGISTRY, "[errors, registry()]")
 
 
 def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[Path]) -> None:
     """So core imports no module in the package of plugins: who does waits for the package."""
     modules = ["custom_pypto_plugin", "custom_pypto.core"]
-    assert import_together(site, three, modules) == ([], OF_THREE)
+    assert import_together(site, three, modules) == [[], OF_THREE]
 
 
 @pytest.mark.parametrize(
@@ -235,23 +224,19 @@ AGAIN = {
 
 @pytest.mark.parametrize("code", AGAIN.values(), ids=AGAIN)
 def test_modules_that_are_imported_again(site: Site, three: list[Path], code: str) -> None:
-    code = f"import importlib, json, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
-    done = site.server.run(f"{code}print(json.dumps(registry()))", three, {})
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == OF_THREE
+    code = f"import importlib, sys{REGISTRY}registry()\n{code}{REGISTRY}core.load_new()\n"
+    assert value_of(site, three, code) == OF_THREE
 
 
 def test_importing_core_reads_no_contract(site: Site) -> None:
     """That takes long: it is done when an op is looked up, described, or called with fakes."""
     site.install("first", FAKES)
-    (site.folder / "torchair.py").touch()
     code = """
         import sys, custom_pypto.core
         assert not {
             "custom_pypto.core.watched_kernels",
             "custom_pypto_discovery.lock_file",
             "torch.utils.flop_counter",
-            "torchair",
         } & {*sys.modules}
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
     """

@@ -7,7 +7,6 @@ say, also of plugins that end the process.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +14,8 @@ from typing import Any
 
 import pytest
 from fork_server import ForkServer
-from loading import HOOKS, REPORT, failure_of
+from loading import HOOKS, LOADED, REPORT, failure_of
 from plugin_factory import Installed, Site
-
-SECOND = "-second(Tensor x) -> Tensor"
 
 # A module of a plugin, and what is said of its import.
 RAISING = {
@@ -41,9 +38,8 @@ RAISING = {
 
 def _rehash(installed: Installed, contents: bytes) -> None:
     installed.library.write_bytes(contents)
-    document = json.loads(installed.manifest.read_text(encoding="utf-8"))
-    document["library"]["sha256"] = hashlib.sha256(contents).hexdigest()
-    installed.manifest.write_text(json.dumps(document), encoding="utf-8")
+    sha256 = hashlib.sha256(contents).hexdigest()
+    installed.forge(library={"path": f"lib/{installed.library.name}", "sha256": sha256})
 
 
 def _rename_register(installed: Installed) -> None:
@@ -199,16 +195,14 @@ def report(
     ops = {
         name: plugin.get("ops", [name])[0].partition("(")[0] for name, (plugin, *_) in BAD.items()
     }
-    code = REPORT.replace("give({", "given = ({")
-    code += f"""
-{TOUCHED}
-given["touched"] = {{name: touched(op) for name, op in {ops}.items()}}
-given["healthy"] = torch.ops.custom_pypto.healthy(torch.ones(1)).item()
-given["opened"] = open("/proc/self/maps").read()
-given["visible"] = hasattr(__import__("ctypes").CDLL(None), "custom_pypto_register_v1")
-give(given)
+    code = f"""
+report["touched"] = {{name: touched(op) for name, op in {ops}.items()}}
+report["healthy"] = torch.ops.custom_pypto.healthy(torch.ones(1)).item()
+report["opened"] = open("/proc/self/maps").read()
+report["visible"] = hasattr(__import__("ctypes").CDLL(None), "custom_pypto_register_v1")
+give(report)
 """
-    return {**site.run(code), "folder": str(site.folder), "patterns": reasons}
+    return {**site.run(LOADED, TOUCHED, code), "folder": str(site.folder), "patterns": reasons}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -241,7 +235,8 @@ def test_nothing_of_a_rejected_plugin_runs(report: dict[str, Any]) -> None:
 
 
 def test_op_without_a_kernel_can_be_given_one_by_somebody_else(site: Site) -> None:
-    site.install("first", ops=["first", "second"], registers=f"first(Tensor x) -> Tensor\n{SECOND}")
+    registers = "first(Tensor x) -> Tensor\n-second(Tensor x) -> Tensor"
+    site.install("first", ops=["first", "second"], registers=registers)
     assert site.load("""
         one = torch.ones(1)
         given = [refusal(ops.second, one), {op.name: op.dispatch_keys for op in core.ops()}]

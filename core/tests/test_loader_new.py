@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
-from plugin_factory import Installed, Site
+from plugin_factory import Site
 
 START = """
 import sys, warnings
@@ -13,30 +10,22 @@ caught = warnings.catch_warnings(record=True).__enter__()
 warnings.simplefilter("always")
 import custom_pypto.core as core, torch
 def come(folder):
-    sys.path.append(folder)
+    sys.path.append(f"{sys.path[0]}/{folder}")
     core.load_new()
     return {p.name: p.status for p in core.plugins()}
 """
 
 
-def move(installed: Installed, folder: Path) -> str:
-    """Move what is installed to a folder that is not on `sys.path`."""
-    folder.mkdir(exist_ok=True)
-    for part in (installed.package, installed.dist_info):
-        shutil.move(part, folder / part.name)
-    return str(folder)
-
-
-def test_what_came_is_loaded_beside_the_others(site: Site, tmp_path: Path) -> None:
+def test_what_came_is_loaded_beside_the_others(site: Site) -> None:
     """So does one that wants an op that is there: it is rejected."""
     site.install("first")
-    later = move(site.install("second", ops=["two"]), tmp_path / "later")
-    wanting = move(site.install("third", ops=["first"]), tmp_path / "wanting")
+    site.other("later").install("second", ops=["two"])
+    site.other("wanting").install("third", ops=["first"])
     given = site.run(
         START,
-        f"""
+        """
         before = [torch.ops.custom_pypto.first, hasattr(torch.ops.custom_pypto, "two")]
-        states = [come({later!r}), come({wanting!r}), come({wanting!r})]
+        states = [come("later"), come("wanting"), come("wanting")]
         give([
             before[1], states, torch.ops.custom_pypto.two(torch.ones(2)).tolist(),
             before[0] is torch.ops.custom_pypto.first, [op.name for op in core.ops()],
@@ -52,16 +41,16 @@ def test_what_came_is_loaded_beside_the_others(site: Site, tmp_path: Path) -> No
     assert "each provide the op 'first'" in message
 
 
-def test_a_plugin_loads_when_what_it_needs_comes(site: Site, tmp_path: Path) -> None:
+def test_a_plugin_loads_when_what_it_needs_comes(site: Site) -> None:
     """One that failed is not tried again."""
     site.install("ant", requires_ops=["zebra"])
     site.install("broken", "raise ValueError('no')")
-    later = move(site.install("zebra"), tmp_path / "later")
+    site.other("later").install("zebra")
     given = site.run(
         START,
-        f"""
-        before = {{p.name: p.status for p in core.plugins()}}
-        give([before, come({later!r}), len(caught)])
+        """
+        before = {p.name: p.status for p in core.plugins()}
+        give([before, come("later"), len(caught)])
         """,
     )
     assert given == [
@@ -79,9 +68,9 @@ def test_a_plugin_that_is_replaced_or_removed_while_it_is_loaded_stays(site: Sit
         import os, shutil
         old, package = {str(installed.dist_info)!r}, {str(installed.package)!r}
         os.rename(old, new := old.replace("0.1.0", "0.2.0"))
-        states = [come("/nowhere")]
+        states = [come("nowhere")]
         for each in (new, package): shutil.rmtree(each)
-        give([*states, come("/nowhere"), [p.version for p in core.plugins()], len(caught)])
+        give([*states, come("nowhere"), [p.version for p in core.plugins()], len(caught)])
         """,
     )
     assert given == [{"first": "loaded"}, {"first": "loaded"}, ["0.1.0"], 0]
@@ -96,14 +85,14 @@ REENTERED = (
 LIMIT = "import faulthandler; faulthandler.dump_traceback_later(20, exit=True)"
 
 
-def test_a_plugin_that_calls_it_while_it_loads_fails(site: Site, tmp_path: Path) -> None:
+def test_a_plugin_that_calls_it_while_it_loads_fails(site: Site) -> None:
     site.install("first")
-    later = move(site.install("second", REENTER), tmp_path / "later")
+    site.other("later").install("second", REENTER)
     given = site.run(
         LIMIT,
         START,
-        f"""
-        states = come({later!r})
+        """
+        states = come("later")
         reason = [p.reason for p in core.plugins() if p.name == "second"]
         core.load_new()
         give([states, reason])

@@ -246,12 +246,6 @@ def test_locked_plugins_load_and_no_other(site: Site) -> None:
     assert f"is not in the lock file {path}, which allows first" in message
 
 
-def test_a_missing_lock_rejects_every_plugin(site: Site) -> None:
-    site.install("first")
-    report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE="/nowhere/ops.lock")
-    assert report["states"] == {"first": "rejected"}
-
-
 def test_lock_decides_where_two_provide_one_op(site: Site) -> None:
     site.install("first", ops=["same"])
     site.install("second", ops=["same"])

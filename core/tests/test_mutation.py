@@ -17,6 +17,7 @@ from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.python_kernels import PythonKernels
 from custom_pypto_contract import manifest
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_map_only
 
 ops = torch.ops.custom_pypto
 
@@ -249,13 +250,7 @@ def test_refused_writes(give: Callable[[torch.Tensor], dict[str, Any]], words: s
     assert (memory._version, first._version) == (0, 0)
     mode = FakeTensorMode()
     with mode:
-        fakes = {
-            name: [mode.from_tensor(each) for each in value]
-            if isinstance(value, list)
-            else mode.from_tensor(value)
-            for name, value in given.items()
-        }
-        assert refusal(fakes) == of_kernel
+        assert refusal(tree_map_only(torch.Tensor, mode.from_tensor, given)) == of_kernel
 
 
 def test_storage_that_ends_before_the_tensor_is_refused() -> None:

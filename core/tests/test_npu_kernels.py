@@ -4,7 +4,6 @@ neither CANN nor torch_npu. tests/npu/launch tests what a launch does, with the 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 from cpp_library import HIDDEN, SOURCES, compile_command, run
 from cpp_library import build as build_plugin
 from fork_server import ForkServer
+from programs import run_program
 
 FOLDERS = ("ASCEND_CUSTOM_OPP_PATH", "ASCEND_OPP_PATH", "ASCEND_HOME_PATH")
 
@@ -346,13 +346,10 @@ def test_other_types_are_compile_errors_that_name_them(tmp_path: Path, name: str
     source = tmp_path / "wrong.cpp"
     call = f"EXEC_NPU_CMD(aclnnFirst, {OTHER_TYPES[name]});"
     source.write_text(f"#include <custom_pypto/npu/launch.h>\nvoid f() {{ {call} }}\n")
-    result = subprocess.run(
-        compile_command("-fsyntax-only", source), capture_output=True, text=True, check=False
-    )
-    assert result.returncode != 0
-    assert "a launch takes Tensor, RawTensor, int64_t, double" in result.stderr
-    assert "Cast a float to double, another integer to int64_t" in result.stderr
-    assert name in result.stderr
+    errors = run_program(*compile_command("-fsyntax-only", source), status=1).stderr
+    assert "a launch takes Tensor, RawTensor, int64_t, double" in errors
+    assert "Cast a float to double, another integer to int64_t" in errors
+    assert name in errors
 
 
 def test_functions_of_two_libraries_are_no_kernel(machine: Machine) -> None:

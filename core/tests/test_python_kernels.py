@@ -22,13 +22,18 @@ def custom_pypto_autograd(): return {"first.twice": Autograd(lambda ctx, grad: 2
 """
 
 
-def hook(kernels: str, functions: str = "") -> str:
+def hook(
+    kernel: str, *, op: str = "first", key: str = "CPU", fake: str = "", functions: str = ""
+) -> str:
+    """A module with a kernel of an op for a dispatch key, and its fake kernel if one is given."""
+    fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{{op!r}: {fake}}}" if fake else ""
     return f"""
 import torch
 from custom_pypto_plugin import hookimpl
 {functions}
 @hookimpl
-def custom_pypto_kernels(): return {kernels}
+def custom_pypto_kernels(): return {{{op!r}: {{{key!r}: {kernel}}}}}
+{fakes}
 """
 
 
@@ -58,9 +63,9 @@ def test_plugin_without_a_library_works(site: Site) -> None:
 
 
 def test_kernels_for_every_device_and_beside_those_of_a_library(site: Site) -> None:
-    kernels = '{"first": {"CompositeExplicitAutograd": lambda x: x + 1}}'
-    site.install("first", hook(kernels), with_library=False)
-    site.install("second", hook('{"second": {"PrivateUse1": lambda x: x + 1}}'))
+    for_all = hook("lambda x: x + 1", key="CompositeExplicitAutograd")
+    site.install("first", for_all, with_library=False)
+    site.install("second", hook("lambda x: x + 1", op="second", key="PrivateUse1"))
     assert site.load("""
         one = torch.ones(1)
         [ops.first(one).item(), core.ops()[1].dispatch_keys, ops.second(one).item()]
@@ -68,7 +73,7 @@ def test_kernels_for_every_device_and_beside_those_of_a_library(site: Site) -> N
 
 
 def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
-    site.install("first", hook('{"first": {"CPU": lambda x: x + 1}}'))
+    site.install("first", hook("lambda x: x + 1"))
     assert failure_of(site, "first") == (
         "first: the plugin's library registers a CPU kernel already; give the op one of the two"
     )
@@ -84,7 +89,7 @@ def test_kernel_that_the_library_has_already_is_refused(site: Site) -> None:
     ],
 )
 def test_key_that_is_none_is_refused(site: Site, key: str, hint: str) -> None:
-    site.install("first", hook(f'{{"first": {{{key!r}: lambda x: x}}}}'), with_library=False)
+    site.install("first", hook("lambda x: x", key=key), with_library=False)
     assert failure_of(site, "first").startswith(
         f"first: {key!r} is no dispatch key for kernels; {hint}"
     )
@@ -94,9 +99,8 @@ def test_key_that_is_none_is_refused(site: Site, key: str, hint: str) -> None:
 def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
     schema = "first.overload(Tensor x, Tensor? maybe=None, *, Tensor y) -> Tensor"
     function = "lambda x, maybe=None, *, y: x + y"
-    kernels = f'{{"first.overload": {{"CPU": {function}}}}}'
-    fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first.overload': {function}}}\n"
-    site.install("first", hook(kernels, fakes), ops=[schema], with_library=False)
+    code = hook(function, op="first.overload", fake=function)
+    site.install("first", code, ops=[schema], with_library=False)
     given = site.load(
         f"""
         def call(x, maybe, y):
@@ -123,19 +127,16 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
 )
 @pytest.mark.parametrize("what", ["kernel", "fake kernel"])
 def test_wrong_results(site: Site, returns: str, value: str, fault: str, what: str) -> None:
-    fakes = f"@hookimpl\ndef custom_pypto_fakes(generated): return {{'first': lambda x: {value}}}\n"
-    kernels = f'{{"first": {{"CPU": lambda x: {value}}}}}'
-    site.install(
-        "first", hook(kernels, fakes), ops=[f"first(Tensor x) -> {returns}"], with_library=False
-    )
+    code = hook(f"lambda x: {value}", fake=f"lambda x: {value}")
+    site.install("first", code, ops=[f"first(Tensor x) -> {returns}"], with_library=False)
     device = "cpu" if what == "kernel" else "meta"
     given = site.load(f"refusal(ops.first, torch.ones(2, device='{device}'))")
     assert given.startswith(f"first: its {what} {fault}")
 
 
 def test_none_is_a_result_where_the_schema_has_none(site: Site) -> None:
-    kernels = '{"first": {"CPU": lambda x: None}}'
-    site.install("first", hook(kernels), ops=["first(Tensor(a!) x) -> ()"], with_library=False)
+    code = hook("lambda x: None")
+    site.install("first", code, ops=["first(Tensor(a!) x) -> ()"], with_library=False)
     assert site.load("ops.first(torch.ones(1))") is None
 
 
@@ -150,7 +151,7 @@ MUTATING = "first(Tensor(a!) x, Tensor(b!)[] others, Tensor(c!)? maybe=None) -> 
 @pytest.fixture
 def mutating(site: Site) -> Site:
     """An op that writes to its arguments."""
-    code = hook('{"first": {"CPU": write}}', WRITES)
+    code = hook("write", functions=WRITES)
     site.install("first", code, ops=[MUTATING], with_library=False)
     return site
 
@@ -164,28 +165,30 @@ def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
         """) == [[2, 2, 2, 1], [7, 7, 7, 7]]
 
 
+UNWRITABLE = [
+    ("maybe", "but overlaps argument"),
+    ("x", "but is a view with the neg"),
+    ("x", "which torch refuses: a leaf"),
+]
+
+
 def test_what_may_not_be_written_to_is_left_alone(mutating: Site) -> None:
     """By the rules of the library's kernels: test_mutation.py."""
-    given = mutating.load("""
+    refused, left = mutating.load("""
         x = torch.ones(4)
         refused = [
             refusal(ops.first, x, [], x.view(2, 2)), refusal(ops.first, torch._neg_view(x), []),
             refusal(ops.first, x.requires_grad_(), []),
         ]
-        [*refused, x.tolist()]
+        (refused, x.tolist())
         """)
-    assert given[0].startswith("first: argument 'maybe' is written in place, but overlaps argument")
-    assert given[1].startswith(
-        "first: argument 'x' is written in place, but is a view with the neg"
-    )
-    assert given[2].startswith(
-        "first: argument 'x' is written in place, which torch refuses: a leaf"
-    )
-    assert given[3] == [1.0] * 4
+    assert left == [1.0] * 4
+    for text, (argument, reason) in zip(refused, UNWRITABLE, strict=True):
+        assert text.startswith(f"first: argument {argument!r} is written in place, {reason}")
 
 
 def test_what_a_composite_kernel_is_given_is_left_to_the_ops_that_it_calls(site: Site) -> None:
-    code = hook('{"first": {"CompositeImplicitAutograd": write}}', WRITES)
+    code = hook("write", key="CompositeImplicitAutograd", functions=WRITES)
     site.install("first", code, ops=[MUTATING], with_library=False)
     assert site.load("x = torch.ones(4); refusal(ops.first, x, [x[1:]])") is None
 
@@ -196,9 +199,8 @@ WRONG = ["y, x", "x", "x, k", "x, *, k=3", "x, k=3, m=1"]
 @pytest.mark.parametrize("arguments", WRONG)
 @pytest.mark.parametrize("what", ["kernel", "fake"])
 def test_function_with_other_arguments_is_refused(site: Site, arguments: str, what: str) -> None:
-    given = {"kernel": "x, k=3", "fake": "x, k=3", what: arguments}
-    fakes = f"@hookimpl\ndef custom_pypto_fakes(): return {{'first': lambda {given['fake']}: x}}\n"
-    code = hook(f'{{"first": {{"CPU": lambda {given["kernel"]}: x}}}}', fakes)
+    right = "lambda x, k=3: x"
+    code = hook(**{"kernel": right, "fake": right, what: f"lambda {arguments}: x"})
     site.install("first", code, ops=["first(Tensor x, int k=3) -> Tensor"], with_library=False)
     name = "the CPU kernel" if what == "kernel" else "the fake kernel"
     assert failure_of(site, "first").startswith(

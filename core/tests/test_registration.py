@@ -13,55 +13,51 @@ ops = torch.ops.custom_pypto
 
 
 @pytest.fixture(scope="module")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Library]:
-    folder = tmp_path_factory.mktemp("registration")
-    return {
-        name: Library(build(name, folder / f"{name}.so", *HIDDEN)) for name in ("plugin", "refused")
-    }
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A plugin that is not registered."""
+    return Library(build("plugin", tmp_path_factory.mktemp("plugin") / "plugin.so", *HIDDEN))
+
+
+@pytest.fixture(scope="module")
+def refused(tmp_path_factory: pytest.TempPathFactory) -> Library:
+    """A library of registrations that are refused."""
+    return Library(build("refused", tmp_path_factory.mktemp("refused") / "refused.so", *HIDDEN))
 
 
 @pytest.fixture
-def plugin(libraries: dict[str, Library]) -> Iterator[Library]:
-    library = libraries["plugin"]
-    assert library.register() == (0, "")
-    yield library
-    library.unregister()
+def plugin(opened: Library) -> Iterator[Library]:
+    assert opened.register() == (0, "")
+    yield opened
+    opened.unregister()
 
 
 def has_op(name: str) -> bool:
     return bool(torch._C._jit_get_schemas_for_operator(f"custom_pypto::{name}"))
 
 
-def test_registering_twice_is_an_error_that_keeps_the_ops(
-    plugin: Library,
-) -> None:
+def test_registering_twice_is_an_error_that_keeps_the_ops(plugin: Library) -> None:
     assert plugin.register() == (1, "the plugin's ops are registered already")
     assert ops.headers_length(torch.ones(3), "four") == 7
     assert ops.headers_length.twice(torch.ones(3)) == 6
 
 
-def test_op_of_another_plugin_is_refused_by_its_path(
-    plugin: Library, libraries: dict[str, Library]
-) -> None:
-    code, error = libraries["refused"].call("try_registration", b"duplicate")
+def test_op_of_another_plugin_is_refused_by_its_path(plugin: Library, refused: Library) -> None:
+    code, error = refused.call("try_registration", b"duplicate")
     assert code == 1
     assert error.startswith("headers_length: torch refused the schema `headers_length(Tensor self")
     assert str(plugin.path) in error
     assert ops.headers_length(torch.ones(3)) == 3
     assert not has_op("bad")
     plugin.unregister()
-    assert libraries["refused"].call("try_registration", b"duplicate") == (0, "")
+    assert refused.call("try_registration", b"duplicate") == (0, "")
 
 
-def test_unregister_drops_the_schemas_as_often_as_it_is_called(
-    libraries: dict[str, Library],
-) -> None:
-    library = libraries["plugin"]
+def test_unregister_drops_the_schemas_as_often_as_it_is_called(opened: Library) -> None:
     for _ in range(3):
-        assert library.register() == (0, "")
+        assert opened.register() == (0, "")
         assert ops.headers_length(torch.ones(2)) == 2
         for _ in range(2):
-            library.unregister()
+            opened.unregister()
             assert not has_op("headers_length")
 
 
@@ -75,23 +71,21 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_leaves_nothing_registered(libraries: dict[str, Library], case: str) -> None:
+def test_a_refusal_leaves_nothing_registered(refused: Library, case: str) -> None:
     ours, torchs = REFUSALS[case]
-    code, error = libraries["refused"].call("try_registration", case.encode())
+    code, error = refused.call("try_registration", case.encode())
     assert code == 1
     assert error.startswith(ours)
     assert torchs in error[len(ours) :]
     assert (error == ours) == (torchs == "")
     assert not has_op("bad")
-    assert libraries["refused"].call("try_registration", b"none") == (0, "")
+    assert refused.call("try_registration", b"none") == (0, "")
 
 
 @pytest.mark.parametrize(("size", "text"), [(1, ""), (2, ""), (3, "é"), (6, "éé"), (7, "ééé")])
-def test_error_is_cut_between_characters(
-    libraries: dict[str, Library], size: int, text: str
-) -> None:
-    assert libraries["refused"].call("try_registration", b"wide_text", size=size) == (1, text)
+def test_error_is_cut_between_characters(refused: Library, size: int, text: str) -> None:
+    assert refused.call("try_registration", b"wide_text", size=size) == (1, text)
 
 
-def test_error_may_be_unwanted(libraries: dict[str, Library]) -> None:
-    assert libraries["refused"].handle.try_registration(b"throws", None, ctypes.c_size_t(0)) == 1
+def test_error_may_be_unwanted(refused: Library) -> None:
+    assert refused.handle.try_registration(b"throws", None, ctypes.c_size_t(0)) == 1

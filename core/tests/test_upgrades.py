@@ -34,17 +34,12 @@ class Place:
     wheels: Path
     server: ForkServer
 
-    @property
-    def site(self) -> Path:
-        return self.environment.site_packages
-
-    def wheel(self, version: str, damage: Callable[[Installed], object] = lambda _: None) -> Path:
+    def wheel(self, version: str) -> None:
         """Make a wheel of a plugin with Python kernels only."""
         files = self.wheels / f"{version}.files"
         files.mkdir()
         site = Site(files, self.server, Path())
         plugin = site.install("first", "import torch\n", version=version, with_library=False)
-        damage(plugin)
         (plugin.dist_info / "WHEEL").write_text("Wheel-Version: 1.0\nTag: py3-none-any\n")
         (plugin.dist_info / "RECORD").touch()
         wheel = self.wheels / f"custom_pypto_first-{version}-py3-none-any.whl"
@@ -54,7 +49,6 @@ class Place:
             for name in names:
                 archive.write(files / name, name)
         shutil.rmtree(files)
-        return wheel
 
     def pip(self, command: str) -> None:
         """Run a command of pip's as a user would, with the wheels as the index."""
@@ -66,7 +60,7 @@ class Place:
 
     def states(self) -> Any:
         """Load what is installed; return versions, states and reasons."""
-        done = self.server.run(STATES, [self.site], {})
+        done = self.server.run(STATES, [self.environment.site_packages], {})
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
@@ -79,51 +73,39 @@ def place(tmp_path: Path, server: ForkServer) -> Place:
     return Place(environment, tmp_path / "wheels", server)
 
 
-LOADED_2 = [["2.0", "loaded", ""]]
-
-
-def advised(reason: str) -> str:
-    """The command of pip's in a reason."""
-    (command,) = re.findall(r"pip install [^;'`]+", reason)
-    return str(command)
-
-
-DAMAGES: dict[str, tuple[Callable[[Installed], object], str]] = {
+# The installed version, what is done to the plugin, and a part of the reason.
+DAMAGES: dict[str, tuple[str, Callable[[Installed], object], str]] = {
+    "older core": ("1.0", lambda plugin: plugin.forge(core_abi=[0, 9]), "requires core ABI 0.9"),
     "files of another version": (
+        "2.0",
         lambda plugin: plugin.forge(version="0.5"),
         "its files are of version 0.5",
     ),
-    "package without manifest": (lambda plugin: plugin.manifest.unlink(), "no manifest: "),
-    "no package": (lambda plugin: shutil.rmtree(plugin.package), "its package"),
+    "package without manifest": ("2.0", lambda plugin: plugin.manifest.unlink(), "no manifest: "),
+    "no package": ("2.0", lambda plugin: shutil.rmtree(plugin.package), "its package"),
     "metadata without a version": (
+        "2.0",
         lambda plugin: (plugin.dist_info / "METADATA").write_text("Name: custom-pypto-first\n"),
         "its metadata gives no version",
     ),
 }
 
 
-@pytest.mark.parametrize(("damage", "reason"), DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_plugin_is_mended_by_the_advice(
-    place: Place, damage: Callable[[Installed], object], reason: str
+@pytest.mark.parametrize(("version", "damage", "reason"), DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_or_old_plugin_is_mended_by_the_advice(
+    place: Place, version: str, damage: Callable[[Installed], object], reason: str
 ) -> None:
-    place.wheel("2.0")
-    place.pip("pip install custom-pypto-first")
-    (metadata,) = place.site.glob("*.dist-info")
-    damage(Installed(place.site / "custom_pypto_first", metadata))
+    for each in {version, "2.0"}:
+        place.wheel(each)
+    place.pip(f"pip install custom-pypto-first=={version}")
+    site = place.environment.site_packages
+    (metadata,) = site.glob("*.dist-info")
+    damage(Installed(site / "custom_pypto_first", metadata))
     ((_, status, said),) = place.states()
     assert status == "rejected"
     assert reason in said
     for command in re.findall(r"rm -r [^,]+", said):
         subprocess.run(command, shell=True, check=True)
-    place.pip(advised(said))
-    assert place.states() == LOADED_2
-
-
-def test_a_plugin_for_an_older_core_is_mended_by_the_advice(place: Place) -> None:
-    place.wheel("1.0", lambda plugin: plugin.forge(core_abi=[0, 9]))
-    place.pip("pip install custom-pypto-first")
-    ((_, status, reason),) = place.states()
-    assert status == "rejected"
-    place.wheel("2.0")
-    place.pip(advised(reason))
-    assert place.states() == LOADED_2
+    (advised,) = re.findall(r"pip install [^;'`]+", said)
+    place.pip(advised)
+    assert place.states() == [["2.0", "loaded", ""]]
