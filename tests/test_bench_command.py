@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -158,14 +159,7 @@ def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
 def test_what_was_measured_is_printed_before_the_next_sample(
     fake_measure: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    left = iter([measured("large")])
-
-    def measure(*given: Any) -> Outcome:
-        for each in left:
-            return each
-        raise KeyboardInterrupt
-
-    fake_measure(measure)
+    fake_measure(Mock(side_effect=[measured("large"), KeyboardInterrupt()]))
     with pytest.raises(KeyboardInterrupt):
         main(["bench", "add_custom", "--sample", "large", "--json"])
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
@@ -174,8 +168,7 @@ def test_what_was_measured_is_printed_before_the_next_sample(
 def test_a_sample_that_fails_does_not_stop_the_others(
     run: Callable[..., str], fake_measure: Callable[..., None]
 ) -> None:
-    left = iter([Outcome(failure="crashed with SIGSEGV"), measured("large")])
-    fake_measure(lambda *given: next(left))
+    fake_measure(Mock(side_effect=[Outcome(failure="crashed with SIGSEGV"), measured("large")]))
     lines = run("add_custom", "--sample", "large", status=1).splitlines()
     assert lines[1] == "add_custom large: problem: crashed with SIGSEGV"
     assert lines[2].endswith("  add_custom large")

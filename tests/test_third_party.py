@@ -267,10 +267,5 @@ def test_it_uses_documented_names_only():
         for pattern in USES.get(file.suffix, ()):
             for names in re.findall(pattern, file.read_text(encoding="utf-8"), re.MULTILINE):
                 used |= set(names.split(", "))
-    assert {
-        "hookimpl",
-        "custom_pypto_autograd",
-        "elementwise.h",
-        "visit_dtype",
-    } <= used
+    assert {"hookimpl", "custom_pypto_autograd", "elementwise.h", "visit_dtype"} <= used
     assert [name for name in sorted(used) if name not in documented] == []

@@ -60,11 +60,7 @@ def ends(culprits: str, progress: Callable[[set[str]], str], *, hangs: bool = Fa
 # How loads end, the plugins that are left out, and what processes were started (allowed, blocked).
 ENDS: dict[str, tuple[End, str, Calls | None]] = {
     "none": (ends("", str), "", [(None, "")]),
-    "one while it loads": (
-        ends("b", lambda names: "b"),
-        "b",
-        [(None, ""), ("a", ""), (None, "b")],
-    ),
+    "one while it loads": (ends("b", lambda names: "b"), "b", [(None, ""), ("a", ""), (None, "b")]),
     "one while another loads": (ends("a", lambda names: "b"), "a", None),
     "one after all have loaded": (ends("c", lambda names: ""), "c", None),
     "one that hangs": (ends("c", lambda names: "c", hangs=True), "c", [(None, ""), (None, "c")]),

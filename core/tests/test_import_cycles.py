@@ -22,12 +22,6 @@ FILES = {
 CODE = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
 
 
-def names_in(text: str) -> set[str]:
-    """Return the modules that a string imports if it is code, and what it names, as for ``-m``."""
-    named = {text} if "." in text and text in FILES else set()
-    return named | {f"{name}.{part}" for name, part in CODE.findall(text)}
-
-
 def imports_of(module: str, *, with_processes: bool = False) -> set[str]:
     """Return the modules of FILES that a module imports, and the packages around those."""
     path = FILES[module]
@@ -49,7 +43,9 @@ def imports_of(module: str, *, with_processes: bool = False) -> set[str]:
             base = ".".join([*start, *filter(None, [node.module])])
             names |= {f"{base}.{each.name}" for each in node.names}
         elif with_processes and isinstance(node, ast.Constant) and isinstance(node.value, str):
-            names |= names_in(node.value)
+            # Code for another process, or a module's name, as for ``-m``.
+            names |= {node.value} & FILES.keys() if "." in node.value else set()
+            names |= {f"{name}.{part}" for name, part in CODE.findall(node.value)}
     parts = (name.split(".") for name in names)
     loaded = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
     # A package around a module is imported before it.

@@ -144,11 +144,7 @@ CHOICES = {
     "fallback where no place has the preferred": ("custom second", "custom", "custom"),
     "entries in order": ("one first, other first", ":gone::other:one", "other"),
     "two phases before one": ("half half, whole first", "half:whole", "whole"),
-    "load_priority in order": (
-        "opp/vendors/a first, opp/vendors/b first",
-        "",
-        "opp/vendors/b",
-    ),
+    "load_priority in order": ("opp/vendors/a first, opp/vendors/b first", "", "opp/vendors/b"),
     "custom package before vendors": ("opp/vendors/b first, custom first", "custom", "custom"),
     "CANN": ("cann first", "", "cann"),
     "custom package before CANN": ("cann first, custom first", "custom", "custom"),
