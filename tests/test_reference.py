@@ -146,12 +146,9 @@ def _strings(file: Path) -> Iterator[str]:
         yield from re.findall(r'"((?:[^"\\\n]|\\.)*)"', re.sub(r'"(?:\s*\+)?\s*"', "", text))
 
 
-def test_many_messages_are_explained() -> None:
-    assert len(MESSAGES) >= 40
-
-
 @pytest.mark.parametrize("message", MESSAGES)
 def test_the_words_of_a_message_are_those_of_the_sources(message: str) -> None:
     parts = [part.strip(" :;,") for part in FILLED_IN.split(message)]
     assert len("".join(parts)) > 15
+    assert len(MESSAGES) >= 40
     assert [part for part in parts if part not in texts()] == []
