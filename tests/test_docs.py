@@ -139,8 +139,8 @@ def test_packages_import_what_the_architecture_allows(sources: str) -> None:
     other = {ROOT / each for each in IMPORTS if each.endswith(".py") and each != sources}
     if "plugins" in IMPORTS[sources]:
         allowed |= {folder.name for folder in ROOT.glob("plugins/*/src/*")}
-    files = {file for folder in folders for file in [folder, *folder.rglob("*.py")]} - other
-    files = {file for file in files if file.is_file()}
+    found = (file for folder in folders for file in [folder, *folder.rglob("*.py")])
+    files = {file for file in found if file.is_file()} - other
     assert files
     assert [str(file) for file in files if not _imports_of_ours(file) <= allowed] == []
 

@@ -112,15 +112,9 @@ def test_a_clone_installs_without_index_and_isolation(
 
 @pytest.mark.parametrize("is_editable", [True, False])
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
-    scratch: Scratch,
-    pip: Pip,
-    wheels: Path,
-    sources: Path,
-    core: Path,
-    plugin: Project,
-    is_editable: bool,
+    scratch: Scratch, pip: Pip, sources: Path, core: Path, plugin: Project, is_editable: bool
 ) -> None:
-    pip(*INTO, *wheels.glob("custom_pypto_contract-*"))
+    pip(*INTO, "--no-index", "custom-pypto-contract")
     if is_editable:
         pip(*INTO, "--editable", sources / "core")
         # That core imports it in an environment without the builder.

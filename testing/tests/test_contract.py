@@ -22,6 +22,7 @@ from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 from custom_pypto_testing import checks
+from custom_pypto_testing.checks import memory
 from custom_pypto_testing.ops_under_test import Op
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
@@ -381,6 +382,12 @@ def test_use_of_memory_that_an_op_cannot_use_is_found(
         given = {"x": torch.ones(3, 2), "y": torch.ones(2)}
         with pytest.raises(AssertionError, match=message):
             checks.check_memory(replace(op, samples=(SampleInput((), given),)))
+
+
+def test_a_written_argument_is_laid_over_the_others() -> None:
+    with op_of(ADD_TO) as op:
+        faults = [fault for fault, *_ in memory._faults(op.cases[0])]
+    assert "'x' over a part of 'y'" in faults
 
 
 RULE = 'rules = [{ argument = "k", check = "k >= 1" }]'
