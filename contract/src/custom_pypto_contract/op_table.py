@@ -121,7 +121,7 @@ def check_constants(constants: Constants) -> None:
                 raise ContractError(f"[constants]: {name}: {each} does not fit into 64 bits")
 
 
-def _written(value: Constant, *, is_schema: bool = False) -> str:
+def _written(value: Constant, *, is_schema: bool) -> str:
     """Return a value as an expression, or as a default of a schema."""
     if not isinstance(value, list):
         return repr(value)
