@@ -139,8 +139,7 @@ def test_packages_import_what_the_architecture_allows(sources: str) -> None:
     other = {ROOT / each for each in IMPORTS if each.endswith(".py") and each != sources}
     if "plugins" in IMPORTS[sources]:
         allowed |= {folder.name for folder in ROOT.glob("plugins/*/src/*")}
-    found = (file for folder in folders for file in [folder, *folder.rglob("*.py")])
-    files = {file for file in found if file.is_file()} - other
+    files = {p for f in folders for p in ([f] if f.is_file() else f.rglob("*.py"))} - other
     assert files
     assert [str(file) for file in files if not _imports_of_ours(file) <= allowed] == []
 

@@ -144,8 +144,7 @@ def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
 def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
     real: Project, wheel: Wheel
 ) -> None:
-    script = Path(sysconfig.get_path("scripts"), "custom-pypto")
-    command = [script, "check", "--json", wheel.path]
+    command = [Path(sysconfig.get_path("scripts"), "custom-pypto"), "check", "--json", wheel.path]
     done = run_program(*command, cwd=real.root, env=environment(), status=1)
     probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
     problems = {each["name"] for each in probes if each["level"] == "problem"}

@@ -22,6 +22,7 @@ from custom_pypto_testing.case import Case
 from custom_pypto_testing.fuzz_inputs import _CHANGES, HUGE, Change, FuzzCall, fuzz_call
 from custom_pypto_testing.fuzz_oracle import REASONS, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
+from custom_pypto_testing.large_calls import kept_dims
 from custom_pypto_testing.ops_under_test import Op
 from faulty_ops import registered
 from manifests import contract_of
@@ -411,3 +412,7 @@ def test_a_call_with_outputs_that_take_hours_is_left_out(elements: int, expected
     fake = Outcome([((elements,), (1,), torch.float32)], None)
     call = Case(Op(torch.ops.aten.neg.default), SampleInput((torch.ones(1),)))
     assert fuzz_oracle._is_too_large(call, fake) is expected
+
+
+def test_sums_are_over_dims_that_no_result_has() -> None:
+    assert kept_dims(contract_of(PLUS)) == {"M", "N"}
