@@ -78,6 +78,9 @@ def from_declaration(declaration: Declaration, place: Place) -> ImportedOp:
             op.tensors[each.name] = {}
     op.schema = f"{op.name}({', '.join(written)}) -> {_returns(results)}"
     op.launch = f"{declaration.name}({', '.join(each.name for each in parameters)})"
+    if op.is_complete and not results and "!" not in op.schema:
+        text = "no parameter is an output: mark what the kernel writes, as in Tensor(a!) x"
+        op.decide(place, Subject.SCHEMA, text)
     return op
 
 
