@@ -30,7 +30,6 @@ USES = {
     ),
 }
 
-
 LISTS = """\
 import torch
 from acme_grouped_matmul import grouped_matmul

@@ -61,7 +61,6 @@ CASES: list[tuple[str, str, str, str, Mapping[str, str], Mapping[str, str] | Non
     ("npu_kernels", "search", "ok", "torch_npu is not installed", {}, {}),
 ]
 
-
 NO_PLUGINS = "custom_pypto does not read CUSTOM_PYPTO_PLUGIN\ndid you mean CUSTOM_PYPTO_PLUGINS?"
 NO_TOKEN = f"set\ncustom_pypto does not read CUSTOM_PYPTO_TOKEN\nthere are {', '.join(KNOWN)}"
 # A variable and its value; the level and words of its check.

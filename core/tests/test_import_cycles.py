@@ -18,7 +18,6 @@ FILES = {
     for path in source.rglob("*.py")
 }
 
-
 CODE = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
 
 

@@ -268,6 +268,12 @@ def test_without_an_npu_one_sentence_says_what_is_missing(
     assert text.count("\n") == 1
 
 
+@pytest.mark.parametrize("unknown", ["no op 'x'", ""])
+def test_nothing_to_check_is_an_error(run, children, unknown):
+    children.found = {"plugins": [], "ops": {}, "unknown": unknown}
+    assert (unknown or "no op plugin is installed, so") in run(status=2)
+
+
 def test_a_report_is_never_overwritten(run, tmp_path):
     (tmp_path / "report.md").write_text("earlier", encoding="utf-8")
     assert run(status=2) == "earlier"

@@ -11,7 +11,6 @@ from worker import RunCode
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
-
 IN_NZ = {"CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS": "nz"}
 RUNS: dict[str, tuple[Path, dict[str, str]]] = {
     **{path.stem: (path, {}) for path in SCRIPTS.glob("*.py")},

@@ -21,7 +21,6 @@ RELATIVE = 1e-5
 # 32 to 128K keys, twelve lengths four times over.
 MIXED = [131072, 65536, 65647, 32779, 16385, 8194, 2055, 1029, 2048, 256, 127, 32] * 4
 
-
 RAGGED = torch.randint(1, 8193, (32,), generator=torch.Generator().manual_seed(32)).tolist()
 SIZES: dict[str, tuple[list[int], int]] = {
     "32-ragged": (RAGGED, 3),

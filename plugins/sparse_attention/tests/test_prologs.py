@@ -37,7 +37,6 @@ MLA_SIZES = [
 ]
 INDEXER_SIZES = [of_tokens(samples.WIDE, tokens) for tokens in (1, 5, 17, 200)]
 
-
 PROLOGS = {
     "mla": (mla_prolog, reference.mla_prolog, samples.mla_arguments),
     "indexer": (indexer_prolog, reference.indexer_prolog, samples.indexer_arguments),
