@@ -164,6 +164,11 @@ def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Typ
                     _check_dim_of_element(op, dim, length)
                 _check_names_known("shape", names_in(dim.expression), names)
                 _check_dim(op, dim, names)
+                if dim.divisor != 1:
+                    raise ContractError(
+                        f"{dim.text!r} is for the shapes of arguments; the size of an output is"
+                        f" {dim.text.replace('/', '//')!r}, rounded down"
+                    )
 
 
 def _check_cost(key: str, op: OpContract, tree: Tree, known: types.Types) -> None:
