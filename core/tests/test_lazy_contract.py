@@ -23,7 +23,7 @@ tensors.x = { shape = { layout.A = "M N", layout.B = "N M" }, dtype = "float32 b
 tensors.y = { shape = "N", dtype = "=x", allowed_when.layout = ["A"] }
 scalars.layout = "in ('A', 'B')"
 rules = [{ argument = "k", check = "k > 0 and N % k == 0", message = "got {k}" }]
-outputs.out = { shape = "M N/16", dtype = "=x" }
+outputs.out = { shape = "M N//16", dtype = "=x" }
 npu.limits = [{ argument = "k", check = "k < 9" }]
 """
 VALUES = (None, True, -1, 2**70, "", "x", "((", "N*", "{", "1/0", [], {}, [[1]], {"a": 1}, "\0")
