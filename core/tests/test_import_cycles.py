@@ -43,7 +43,7 @@ def imports_of(module: str, *, with_processes: bool = False) -> set[str]:
             names |= {f"{base}.{each.name}" for each in node.names}
         elif with_processes and isinstance(node, ast.Constant) and isinstance(node.value, str):
             # Code for another process, or a module's name, as for ``-m``.
-            names |= {node.value} & FILES.keys() if "." in node.value else set()
+            names |= {node.value} & FILES.keys()
             names |= {f"{name}.{part}" for name, part in CODE.findall(node.value)}
     parts = (name.split(".") for name in names)
     loaded = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
