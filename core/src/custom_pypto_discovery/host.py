@@ -32,11 +32,7 @@ class Host:
 
 
 def this_host(core: str | None = None, torch: str | None = None) -> Host:
-    """Return the host that this interpreter is.
-
-    `core` and `torch` are the versions of core and torch; the default is read from the installed
-    metadata.
-    """
+    """Return the host that this interpreter is; metadata say each version that is not given."""
     return Host(
         platform=platforms.host_platform_tag(),
         # What is unknown forbids nothing.

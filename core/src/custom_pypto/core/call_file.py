@@ -14,7 +14,7 @@ _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | o
 
 
 class CallFile:
-    """Lines at the end of a file. After the first failure it warns, and takes no more."""
+    """Whole lines at the end of a file. After the first failure it warns, and takes no more."""
 
     def __init__(self, variable: str, path: str) -> None:
         """Open the file that `variable` names; '' is standard error."""
@@ -26,6 +26,11 @@ class CallFile:
             self._file = os.open(path, _FLAGS, 0o600) if path else 2
             if path:
                 os.set_blocking(self._file, True)
+                with suppress(OSError), os.fdopen(os.open(path, os.O_RDONLY), "rb") as again:
+                    again.seek(-1, os.SEEK_END)
+                    if again.read() != b"\n":
+                        # A process was ended in the middle of a line.
+                        os.write(self._file, b"\n")
         except OSError as error:
             remedy = "set it to a file that you can write, or to 0"
             self.end(f"it cannot be opened: {error.strerror}; {remedy}")

@@ -1,8 +1,8 @@
 """Slices that an op writes in, in graphs of torch's compilers.
 
-In a compiled graph, torch does not pass the slice that an op writes. It makes the slice again from
-the whole tensor and an offset. If the whole tensor begins at another place in memory than during
-compilation, or if Inductor has a symbol as the offset, the slice is in the wrong place.
+A compiled graph makes the slice again from the whole tensor and an offset. It is in the wrong place
+if the whole tensor begins elsewhere than during compilation, or if Inductor has a symbol as the
+offset. If two whole tensors are one memory, Inductor loses one of two writes.
 """
 
 from __future__ import annotations
@@ -32,20 +32,27 @@ def call_on_copies(map_mutated: Callable[..., tuple[Any, Any]]) -> Callable[...,
     """
 
     def call(mode: Any, op: Any, types: Any, args: Any, kwargs: Any = None) -> Any:
-        copies = []
+        copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        written: list[torch.Tensor] = []
+        is_exported = mode.export or torch.compiler.is_exporting()
 
         def copy(tensor: torch.Tensor) -> torch.Tensor:
-            if not _is_misplaced(tensor, is_exported=mode.export or torch.compiler.is_exporting()):
+            # Each result of detach() is a whole tensor, and Inductor copies each of them back.
+            memory = tensor.untyped_storage()._cdata
+            beside = [each for each in written if each.untyped_storage()._cdata == memory]
+            wholes = {id(each if each._base is None else each._base) for each in beside}
+            if len(wholes) == 1 and not _is_misplaced(tensor, is_exported=is_exported):
                 return tensor
             copies.append((tensor, tensor.clone()))
             return copies[-1][1]
 
         with mode:
+            map_mutated(written.append, args, kwargs or {})
             args, kwargs = map_mutated(copy, args, kwargs or {})
             if copies:
                 results = op(*args, **kwargs)
-                for tensor, written in copies:
-                    tensor.copy_(written)
+                for tensor, changed in copies:
+                    tensor.copy_(changed)
                 return results
         return mode.__torch_dispatch__(op, types, args, kwargs)
 

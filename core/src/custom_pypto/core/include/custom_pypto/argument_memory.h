@@ -1,8 +1,7 @@
 // What an op's arguments must be in memory, checked before a kernel runs. Each tensor needs strided
 // elements within its storage. In a tensor that is written to, each element needs memory of its
-// own, or values are lost or read too late. Its version counter is bumped: autograd compares the
-// counter of a saved tensor with its value at saving, and a write without a bump gives silently
-// wrong gradients.
+// own, or values are lost or read too late. Its version counter is bumped: by the counter autograd
+// finds that a saved tensor was written, and without a bump gradients are silently wrong.
 #pragma once
 
 #include <custom_pypto/abi.h>

@@ -38,10 +38,9 @@ inline std::optional<Tensor> (*allocate_on_npu)(const Tensor& like,
   fail("custom_pypto::empty", "sizes", sizes, " cannot be allocated: ", reason);
 }
 
-// The first write to a page is a page fault, which takes longer than most ops need for 4 KiB. Where
-// Linux gives huge pages on request ("madvise", the default of many distributions), whole huge
-// pages have one fault instead of 512: half of all faults are left at 4 MiB, nearly none at 100
-// MiB. The advice changes no contents, and a system without huge pages ignores it.
+// The first write to a page is a page fault, which takes longer than most ops need for 4 KiB. Huge
+// pages, which many systems give on request, have one fault instead of 512: half of all faults are
+// left at 4 MiB, nearly none at 100 MiB.
 inline void prefer_huge_pages([[maybe_unused]] const Tensor& tensor) {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
   // The smallest block that contains a whole huge page at any address.

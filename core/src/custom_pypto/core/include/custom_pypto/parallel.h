@@ -50,10 +50,9 @@ class ParallelLoop {
 
 }  // namespace detail
 
-// Calls f(b, e) on disjoint ranges that together are [begin, end), each of at least `grain` (the
-// last may be shorter), from several threads. An exception that f throws reaches the caller (the
-// first one, when several threads throw; ranges not begun by then are skipped). A nested call runs
-// on the calling thread alone.
+// Calls f(b, e) from several threads on disjoint ranges that together are [begin, end), each of at
+// least `grain` (the last may be shorter). The first exception that f throws reaches the caller;
+// ranges not begun by then are skipped. A nested call runs on the calling thread alone.
 template <typename F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, const F& f) {
   if (begin >= end) return;
