@@ -181,13 +181,13 @@ def test_the_report_says_what_to_set(run, children, monkeypatch, switch):
     report = run(status=1)
     [other] = {*FASTER} - {switch}
     advice = "=1, for faster launches:"
-    assert f"{switch}{advice} do not set it here, an op failed.\n" in report
-    assert f"{other}{advice} set it for the ops below, none failed.\n" in report
+    assert f"{switch}{advice} do not set it here, because an op failed.\n" in report
+    assert f"{other}{advice} set it for the ops below; none failed.\n" in report
 
 
 def test_an_op_that_was_not_checked_is_no_fault_of_the_faster_way(run, children):
     children.ends["results", "other_op"] = WRONG
-    assert run(status=1).count("=1, for faster launches: not decided, some op below was not") == 2
+    assert run(status=1).count("=1, for faster launches: not decided, because some op") == 2
 
 
 def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, monkeypatch):

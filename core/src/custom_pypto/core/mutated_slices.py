@@ -1,8 +1,8 @@
 """Slices that an op writes in, in graphs of torch's compilers.
 
-A compiled graph makes the slice again from the whole tensor and an offset. It is in the wrong place
-if the whole tensor begins elsewhere than during compilation, or if Inductor has a symbol as the
-offset. If two whole tensors are one memory, Inductor loses one of two writes.
+A compiled graph makes the slice again from the whole tensor and an offset. The slice is in the
+wrong place if the whole tensor begins elsewhere than during compilation, or if Inductor has a
+symbol as the offset. If two whole tensors are one memory, Inductor loses one of two writes.
 """
 
 from __future__ import annotations

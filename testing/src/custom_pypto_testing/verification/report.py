@@ -126,11 +126,11 @@ class WrittenReport:
         for switch in FASTER if self.seconds is not None else ():
             verdicts = {each.verdict for each in self.results if switch in each.setting}
             if Verdict.FAILED in verdicts:
-                text = "do not set it here, an op failed"
+                text = "do not set it here, because an op failed"
             elif Verdict.NOT_RUN in verdicts:
-                text = "not decided, some op below was not checked"
+                text = "not decided, because some op below was not checked"
             else:
-                text = "set it for the ops below, none failed"
+                text = "set it for the ops below; none failed"
             if verdicts & {Verdict.FAILED, Verdict.PASSED}:
                 yield from (f"{switch}=1, for faster launches: {text}.", "")
 

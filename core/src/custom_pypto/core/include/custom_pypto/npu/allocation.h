@@ -1,6 +1,6 @@
 // Results on an NPU, allocated as torch_npu's own ops allocate theirs. torch's C interface has only
-// empty_strided, for which torch_npu makes an empty tensor and then resizes it. It is used without
-// CUSTOM_PYPTO_NPU_ALLOCATION=1, and if the check at the first use fails.
+// empty_strided, for which torch_npu makes an empty tensor and then resizes it. That interface is
+// used without CUSTOM_PYPTO_NPU_ALLOCATION=1, and if the check at the first use fails.
 #pragma once
 
 #include <custom_pypto/abi.h>
