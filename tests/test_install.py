@@ -49,7 +49,7 @@ def with_add(new_environment: Callable[..., Scratch]) -> Scratch:
 def test_the_doctor_finds_a_good_installation_healthy(with_add: Scratch):
     report = json.loads(with_add.custom_pypto("doctor", "--json").stdout)
     assert report["healthy"] is True
-    values = {probe["name"]: probe["value"] for probe in report["sections"]["plugins"]}
+    values = {check["name"]: check["value"] for check in report["sections"]["plugins"]}
     assert values["add_custom"].endswith("ms: add_custom, add_custom_backward")
 
 

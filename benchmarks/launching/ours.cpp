@@ -8,7 +8,7 @@ namespace {
 
 using Op = ops::benchmark_launched;
 
-Op::Outputs launched(const Op::Arguments& a, const Op::Sizes&) {
+Op::Outputs launched(const Op::Arguments& a, const Op::CallShape&) {
   torch::stable::Tensor out = custom_pypto::empty_like_contiguous(a.self);
   EXEC_NPU_CMD(aclnnBenchmarkNoOp, a.self, out);
   return {out};

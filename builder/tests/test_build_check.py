@@ -24,7 +24,7 @@ CHECKED = {BUILD_CHECK: "1"}
 REAL_CPP = """
 #include <torch/csrc/stable/ops.h>
 #include "ops.h"
-static ops::tiny::Outputs same(const ops::tiny::Arguments& a, const ops::tiny::Sizes&) {
+static ops::tiny::Outputs same(const ops::tiny::Arguments& a, const ops::tiny::CallShape&) {
   return {torch::stable::clone(a.self)};
 }
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -146,8 +146,8 @@ def test_a_wheel_that_was_built_is_what_the_check_of_wheels_expects(
 ) -> None:
     command = [Path(sysconfig.get_path("scripts"), "custom-pypto"), "check", "--json", wheel.path]
     done = run_program(*command, cwd=real.root, env=environment(), status=1)
-    probes = chain.from_iterable(json.loads(done.stdout)["sections"].values())
-    problems = {each["name"] for each in probes if each["level"] == "problem"}
+    checks = chain.from_iterable(json.loads(done.stdout)["sections"].values())
+    problems = {each["name"] for each in checks if each["level"] == "problem"}
     # It has no dependencies, and an op without a kernel.
     assert problems == {"requires", "tiny.b"}
 

@@ -8,7 +8,7 @@ from custom_pypto_cli.report import Check
 
 
 def found() -> dict[str, Check]:
-    return {probe.name: probe for probe in build_tools.checks(DoctorContext())}
+    return {check.name: check for check in build_tools.checks(DoctorContext())}
 
 
 def test_names_the_compiler_and_ninja():

@@ -51,19 +51,19 @@ def shown(capsys: pytest.CaptureFixture[str]) -> Shown:
 
 @pytest.fixture
 def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Check:
-    """Write a wheel and return what its report says: level, probe and remark."""
+    """Write a wheel and return what its report says: level, check and remark."""
 
     def run(made: WheelDraft) -> list[str]:
         status = main(["check", "--json", str(made.write(tmp_path))])
         report = json.loads(capsys.readouterr().out)
-        probes = [probe for section in report["sections"].values() for probe in section]
-        problems = [probe for probe in probes if probe["level"] == "problem"]
+        checks = [check for section in report["sections"].values() for check in section]
+        problems = [check for check in checks if check["level"] == "problem"]
         assert status == (1 if problems else 0)
         assert report["healthy"] is not problems
-        assert all(probe["advice"] for probe in probes if probe["remark"])
+        assert all(check["advice"] for check in checks if check["remark"])
         return [
             f"{each['level']}: {each['name']}: {each['remark']}"
-            for each in probes
+            for each in checks
             if each["remark"]
         ]
 

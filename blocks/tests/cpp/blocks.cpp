@@ -13,7 +13,7 @@ using Op = ops::headers_paged_write;
 
 namespace {
 
-void write(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs&) {
+void write(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs&) {
   using custom_pypto::CacheUse;
   using custom_pypto::PaddingSlots;
   const custom_pypto::PagedCache cache =
@@ -35,7 +35,7 @@ void write(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs&) {
 
 // "<", "=" or ">", "?" for what is no version.
 ops::headers_version_order::Outputs version_order(const ops::headers_version_order::Arguments& a,
-                                                  const ops::headers_version_order::Sizes&) {
+                                                  const ops::headers_version_order::CallShape&) {
   using custom_pypto::npu::CannVersion;
   if (custom_pypto::npu::cann_version().has_value()) throw std::logic_error("CANN is here");
   const auto left = CannVersion::parse(std::string(a.left));

@@ -3,16 +3,16 @@
 
 namespace {
 
-void everything(const ops::everything::Arguments&, const ops::everything::Sizes&,
+void everything(const ops::everything::Arguments&, const ops::everything::CallShape&,
                 const ops::everything::Outputs&) {}
 
 // The functions that are for NPUs, by name: "fast", "slow", or limits.
 ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a,
-                                  const ops::probe_npu::Sizes&) {
+                                  const ops::probe_npu::CallShape&) {
   const ops::everything::Arguments given{a.x,     a.angles, a.weight, a.cache,     a.bias,
                                          a.table, a.list,   a.mode,   a.flag,      a.k,
                                          a.most,  a.scale,  a.other,  a.out_dtype, a.sizes};
-  const ops::everything::Sizes sizes = ops::everything::check(given);
+  const ops::everything::CallShape sizes = ops::everything::check(given);
   if (a.what == "fast") return {ops::everything::fast_supports(given, sizes)};
   if (a.what == "slow") return {ops::everything::slow_supports(given, sizes)};
   ops::everything::check_limits_of_aclnnOther(given, sizes);
@@ -21,14 +21,15 @@ ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a,
 
 // A kernel that fills its outputs, for any op.
 template <class Op>
-void fill(const typename Op::Arguments&, const typename Op::Sizes&, const typename Op::Outputs&) {}
+void fill(const typename Op::Arguments&, const typename Op::CallShape&,
+          const typename Op::Outputs&) {}
 
-ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::Sizes&) {
+ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::CallShape&) {
   if (a.ops_ == 2) custom_pypto::fail("ops", "sizes", "is \xff\xc3(\xed\xa0\x80\xf5\xe2\x82");
   return {std::string(a.sizes)};
 }
 
-ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional::Sizes&) {
+ops::optional::Outputs none(const ops::optional::Arguments&, const ops::optional::CallShape&) {
   return {};
 }
 

@@ -4,4 +4,4 @@
 #include "ops.h"
 
 #define KERNEL(function, op) \
-  ops::op::Outputs function([[maybe_unused]] const ops::op::Arguments& a, const ops::op::Sizes&)
+  ops::op::Outputs function([[maybe_unused]] const ops::op::Arguments& a, const ops::op::CallShape&)

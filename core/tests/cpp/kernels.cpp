@@ -18,7 +18,7 @@ using cp::Tensor;
 
 namespace {
 
-void fail(const ops::headers_fail::Arguments& a, const ops::headers_fail::Sizes&,
+void fail(const ops::headers_fail::Arguments& a, const ops::headers_fail::CallShape&,
           const ops::headers_fail::Outputs&) {
   const char* op = ops::headers_fail::name;
   if (a.name == "argument") cp::fail(op, "self", "odd: ", a.self, ' ', a.text, ' ', true);
@@ -71,7 +71,7 @@ KERNEL(visits, headers_visits) {
 
 // std::out_of_range, so that a lost type shows: in Python it is an IndexError.
 void throw_in_loop(const ops::headers_throw_in_loop::Arguments& a,
-                   const ops::headers_throw_in_loop::Sizes&,
+                   const ops::headers_throw_in_loop::CallShape&,
                    const ops::headers_throw_in_loop::Outputs&) {
   cp::parallel_for(0, 64, 1, [&](int64_t begin, int64_t end) {
     if (a.at < begin || a.at >= end) return;

@@ -22,7 +22,7 @@ void negate(const Tensor& tensor) {
 }
 
 ops::headers_write::Outputs write(const ops::headers_write::Arguments& a,
-                                  const ops::headers_write::Sizes&) {
+                                  const ops::headers_write::CallShape&) {
   negate(a.x);
   if (a.maybe.has_value()) negate(*a.maybe);
   if (a.list.has_value()) {
@@ -31,13 +31,13 @@ ops::headers_write::Outputs write(const ops::headers_write::Arguments& a,
   return {custom_pypto::call_op<Tensor>("aten::mul", "Tensor", a.x, a.read)};
 }
 
-void fails(const ops::headers_write_fails::Arguments&, const ops::headers_write_fails::Sizes&,
+void fails(const ops::headers_write_fails::Arguments&, const ops::headers_write_fails::CallShape&,
            const ops::headers_write_fails::Outputs&) {
   throw std::runtime_error("headers_write_fails: on purpose");
 }
 
 void unannounced(const ops::headers_write_composite::Arguments& a,
-                 const ops::headers_write_composite::Sizes&,
+                 const ops::headers_write_composite::CallShape&,
                  const ops::headers_write_composite::Outputs&) {
   negate(a.x);
 }

@@ -33,13 +33,13 @@ KERNEL(launched, headers_npu_launched) {
   return {kernel.symbol + " " + kernel.library + " " + std::to_string(result)};
 }
 
-void first(const ops::headers_npu_first::Arguments&, const ops::headers_npu_first::Sizes&,
+void first(const ops::headers_npu_first::Arguments&, const ops::headers_npu_first::CallShape&,
            const ops::headers_npu_first::Outputs&) {
   EXEC_NPU_CMD(aclnnFirst, 1);
 }
 
 // Every kind of argument that needs no device. It is not launched.
-void kinds(const ops::headers_npu_kinds::Arguments& a, const ops::headers_npu_kinds::Sizes&,
+void kinds(const ops::headers_npu_kinds::Arguments& a, const ops::headers_npu_kinds::CallShape&,
            const ops::headers_npu_kinds::Outputs&) {
   EXEC_NPU_CMD(aclnnKinds, a.number, a.real, a.flag, a.text, a.maybe_text, a.numbers, a.reals,
                a.flags, a.maybe_real, custom_pypto::ScalarType::BFloat16, TypedScalar(0.5),

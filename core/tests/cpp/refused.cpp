@@ -9,7 +9,9 @@ using custom_pypto::Registrar;
 
 namespace {
 
-ops::bad::Outputs same(const ops::bad::Arguments& a, const ops::bad::Sizes&) { return {a.self}; }
+ops::bad::Outputs same(const ops::bad::Arguments& a, const ops::bad::CallShape&) {
+  return {a.self};
+}
 
 using Body = void (*)(Registrar&);
 

@@ -2,7 +2,7 @@
 #include <custom_pypto_blocks/elementwise.h>
 #include <torch/csrc/stable/ops.h>
 
-#include "cpu/kernels.h"
+#include "cpu/add_kernels.h"
 #include "ops.h"
 
 namespace custom_pypto_add_custom {
@@ -28,7 +28,7 @@ Add* kernel_of(ScalarType dtype) {
 }
 
 // The arguments are as ops.toml says: they need no check here.
-void add_cpu(const ops::add_custom::Arguments& a, const ops::add_custom::Sizes&,
+void add_cpu(const ops::add_custom::Arguments& a, const ops::add_custom::CallShape&,
              const ops::add_custom::Outputs& out) {
   custom_pypto::elementwise(kernel_of(out.sum.scalar_type()), out.sum, a.self, a.other);
 }
@@ -36,7 +36,7 @@ void add_cpu(const ops::add_custom::Arguments& a, const ops::add_custom::Sizes&,
 // Copies, on whatever device `self` is: autograd may change a gradient in place, so the two must
 // not be views of one tensor.
 ops::add_custom_backward::Outputs add_backward(const ops::add_custom_backward::Arguments& a,
-                                               const ops::add_custom_backward::Sizes&) {
+                                               const ops::add_custom_backward::CallShape&) {
   return {torch::stable::clone(a.self), torch::stable::clone(a.self)};
 }
 

@@ -117,7 +117,7 @@ class Step {
 };
 
 void advance_step_cpu(const npu_advance_step_flashattn::Arguments& a,
-                      const npu_advance_step_flashattn::Sizes& s,
+                      const npu_advance_step_flashattn::CallShape& s,
                       const npu_advance_step_flashattn::Outputs&) {
   struct Column {
     const char* name;
@@ -169,7 +169,7 @@ uint32_t cores(const npu_advance_step_flashattn::Arguments& a) {
 }
 
 void advance_step_npu(const npu_advance_step_flashattn::Arguments& a,
-                      const npu_advance_step_flashattn::Sizes& s,
+                      const npu_advance_step_flashattn::CallShape& s,
                       const npu_advance_step_flashattn::Outputs& out) {
   if (a.num_seqs == 0) return;
   const custom_pypto::npu::Kernel& kernel = kernels.get();

@@ -1,7 +1,7 @@
 // The CPU kernels of the ops, and the registration of all kernels.
 #include <custom_pypto/tensor_ops.h>
 
-#include "cpu/kernels.h"
+#include "cpu/indexer_kernels.h"
 #include "npu/launch.h"
 #include "ops.h"
 #include "problem.h"
@@ -22,12 +22,12 @@ void select_keys(const Call& call, const Kernels& kernels, const Tensor& positio
   schedule.run(problem, kernels, static_cast<int32_t*>(positions.mutable_data_ptr()));
 }
 
-void lightning_indexer_cpu(const Indexer::Arguments& a, const Indexer::Sizes& s,
+void lightning_indexer_cpu(const Indexer::Arguments& a, const Indexer::CallShape& s,
                            const Indexer::Outputs& out) {
   select_keys(make_call(Indexer::name, a, s), kernels(), out.positions);
 }
 
-void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIndexer::Sizes& s,
+void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIndexer::CallShape& s,
                                  const QuantIndexer::Outputs& out) {
   Call call = make_call(QuantIndexer::name, a, s);
   call.query_scales = &a.query_dequant_scale;
@@ -37,7 +37,7 @@ void quant_lightning_indexer_cpu(const QuantIndexer::Arguments& a, const QuantIn
 }
 
 // fp64 is for gradients: keys are selected by their scores in fp32.
-void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesIndexer::Sizes& s,
+void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesIndexer::CallShape& s,
                              const ValuesIndexer::Outputs& out) {
   Call call = make_call(ValuesIndexer::name, a, s);
   if (a.query.scalar_type() == ScalarType::Double) {

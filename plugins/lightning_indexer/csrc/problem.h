@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "cpu/kernels.h"
+#include "cpu/indexer_kernels.h"
 #include "ops.h"
 
 namespace custom_pypto_lightning_indexer {
@@ -19,14 +19,14 @@ using ops::LayoutQuery;
 struct Call {
   const char* op;
   ops::indexer::Arguments arguments;
-  ops::indexer::Sizes sizes;
+  ops::indexer::CallShape sizes;
   const Tensor* query_scales = nullptr;
   const Tensor* key_scales = nullptr;
 };
 
-template <class Arguments, class Sizes>
-Call make_call(const char* op, const Arguments& a, const Sizes& s) {
-  return {op, ops::indexer::arguments(a), ops::indexer::sizes(s)};
+template <class Arguments, class CallShape>
+Call make_call(const char* op, const Arguments& a, const CallShape& s) {
+  return {op, ops::indexer::arguments(a), ops::indexer::call_shape(s)};
 }
 
 // One sequence of the batch. `keys` and `key_scales` are its first key head; the next one is

@@ -12,7 +12,7 @@
 #include <memory>
 #include <vector>
 
-#include "cpu/kernels.h"
+#include "cpu/indexer_kernels.h"
 #include "problem.h"
 
 namespace custom_pypto_lightning_indexer {

@@ -184,9 +184,9 @@ class Gradients {
 };
 
 // The sizes in the form of the other ops; this op has no pages.
-ops::indexer::Sizes sizes_of(const Grad::Sizes& s) {
+ops::indexer::CallShape sizes_of(const Grad::CallShape& s) {
   const bool is_tnd = s.layout == Grad::Layout::TND;
-  ops::indexer::Sizes sizes;
+  ops::indexer::CallShape sizes;
   sizes.layout_query = is_tnd ? LayoutQuery::TND : LayoutQuery::BSND;
   sizes.layout_key = is_tnd ? LayoutKey::TND : LayoutKey::BSND;
   sizes.B = s.B;
@@ -225,7 +225,7 @@ void score_selected(const Call& call, const Tensor& indices, const Tensor& value
                 [&](auto tag) { score<typename decltype(tag)::type>(selection, values); });
 }
 
-void differentiate_selected(const Grad::Arguments& a, const Grad::Sizes& s,
+void differentiate_selected(const Grad::Arguments& a, const Grad::CallShape& s,
                             const Grad::Outputs& out) {
   const std::optional<Tensor> no_table;
   const Call call = {Grad::name,

@@ -49,7 +49,7 @@ void score_selected(const Call& call, const Tensor& indices, const Tensor& value
 // Computes the gradients of these scores; the bits do not depend on the number of threads. Throws
 // as selection_of does, and for positions that the op does not take.
 void differentiate_selected(const ops::npu_lightning_indexer_grad::Arguments& arguments,
-                            const ops::npu_lightning_indexer_grad::Sizes& sizes,
+                            const ops::npu_lightning_indexer_grad::CallShape& sizes,
                             const ops::npu_lightning_indexer_grad::Outputs& out);
 
 // Numbers that a compiler can keep in a vector.

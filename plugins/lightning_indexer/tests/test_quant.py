@@ -12,7 +12,7 @@ import torch
 from cpp_constant import cpp_constant
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
-from custom_pypto_lightning_indexer import comparison, reference
+from custom_pypto_lightning_indexer import reference, selection_comparison
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
@@ -36,7 +36,7 @@ def extreme(sizes: Sizes, **options: Any) -> SampleInput:
 
 def assert_right(sample: SampleInput) -> None:
     expected = reference.quant_lightning_indexer(*sample.args, **sample.kwargs)
-    comparison.compare_quant(op(*sample.args, **sample.kwargs), expected, sample)
+    selection_comparison.compare_quant(op(*sample.args, **sample.kwargs), expected, sample)
 
 
 SIGNED: tuple[tuple[int, ...], ...] = ((), (3,), (4,), (3, 4))

@@ -9,7 +9,7 @@ import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
 from cpp_constant import cpp_constant
-from custom_pypto_lightning_indexer import comparison, reference
+from custom_pypto_lightning_indexer import reference, selection_comparison
 from custom_pypto_lightning_indexer.samples import Sizes, paged
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
@@ -21,7 +21,7 @@ DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 
 def assert_right(sample: SampleInput) -> None:
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
-    comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
+    selection_comparison.compare(indexer(*sample.args, **sample.kwargs), expected, sample)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)

@@ -14,7 +14,7 @@
 #include <cstring>
 #include <vector>
 
-#include "cpu/kernels.h"
+#include "cpu/prolog_kernels.h"
 #include "npu/prolog.h"
 #include "ops.h"
 
@@ -31,7 +31,7 @@ constexpr int64_t kUnitRows = 16;
 class Prolog {
  public:
   // Throws std::runtime_error that names the argument. Borrows the arguments.
-  Prolog(const Op::Arguments& a, const Op::Sizes& s)
+  Prolog(const Op::Arguments& a, const Op::CallShape& s)
       : a_(a),
         s_(s),
         x_(to_contiguous(a.token_x)),
@@ -141,7 +141,7 @@ class Prolog {
   }
 
   const Op::Arguments& a_;
-  const Op::Sizes& s_;
+  const Op::CallShape& s_;
   Tensor x_;
   Tensor q_norm_;
   std::vector<float> token_scales_;   // [T]
@@ -152,7 +152,7 @@ class Prolog {
   std::vector<int64_t> slots_;
 };
 
-void prolog_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& outputs) {
+void prolog_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& outputs) {
   Prolog(a, s).run(outputs);
 }
 

@@ -11,7 +11,7 @@ import custom_pypto_blocks
 import pytest
 import torch
 from cpp_constant import cpp_constant, cpp_constants
-from custom_pypto_lightning_indexer_prolog import OP, comparison, reference, samples
+from custom_pypto_lightning_indexer_prolog import OP, projection_comparison, reference, samples
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
 
@@ -33,8 +33,8 @@ def check(arguments: dict[str, Any]) -> tuple[torch.Tensor, ...]:
     """Compare with the reference; the caches of `arguments` are written."""
     expected, sample = own(arguments), SampleInput((), arguments)
     results: tuple[torch.Tensor, ...] = prolog(**arguments)
-    comparison.compare(results, reference.prolog(**expected), sample)
-    comparison.compare_caches(
+    projection_comparison.compare(results, reference.prolog(**expected), sample)
+    projection_comparison.compare_caches(
         {name: arguments[name] for name in CACHES},
         {name: expected[name] for name in CACHES},
         sample,

@@ -13,7 +13,7 @@
 #include <memory>
 #include <thread>
 
-#include "cpu/kernels.h"
+#include "cpu/attention_kernels.h"
 #include "range_queue.h"
 
 namespace custom_pypto_sparse_attention {

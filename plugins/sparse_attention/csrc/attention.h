@@ -8,7 +8,7 @@
 namespace custom_pypto_sparse_attention {
 
 using AttentionArguments = ops::npu_sparse_flash_attention::Arguments;
-using AttentionSizes = ops::npu_sparse_flash_attention::Sizes;
+using AttentionSizes = ops::npu_sparse_flash_attention::CallShape;
 
 // The keys that each query token attends to. Checks lengths.
 Selection selection_of(const char* op, const AttentionArguments& arguments,
@@ -57,7 +57,7 @@ void attend_fp64(const char* op, const AttentionArguments& arguments, const Atte
 
 // Fills the gradients; the bits do not depend on the number of threads.
 void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,
-                    const ops::npu_sparse_flash_attention_grad::Sizes& sizes,
+                    const ops::npu_sparse_flash_attention_grad::CallShape& sizes,
                     const ops::npu_sparse_flash_attention_grad::Outputs& outputs);
 
 }  // namespace custom_pypto_sparse_attention

@@ -34,7 +34,7 @@ class AttentionGrad {
  public:
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
-  AttentionGrad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out)
+  AttentionGrad(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out)
       : a_(a),
         s_(s),
         out_(out),
@@ -108,7 +108,7 @@ class AttentionGrad {
     Dense<Real> query;     // [N1, L + R]
     Dense<Real> d_out;     // [N1, L]
 
-    int64_t cut(char* memory, int64_t count, const Op::Sizes& s) {
+    int64_t cut(char* memory, int64_t count, const Op::CallShape& s) {
       Arena arena(memory);
       weights = arena.allocate<Real>(count, s.N1);
       d_scores = arena.allocate<Real>(count, s.N1);
@@ -126,7 +126,7 @@ class AttentionGrad {
     Dense<Real> d_query;           // [N1, L + R]
     Dense<Real> offset;            // [1, N1], of the gradients of the weights
 
-    int64_t cut(char* memory, int64_t count, const Op::Sizes& s) {
+    int64_t cut(char* memory, int64_t count, const Op::CallShape& s) {
       Arena arena(memory);
       key = arena.allocate<Real>(count, s.L + s.R);
       value = arena.allocate<Real>(count, s.L);
@@ -137,7 +137,7 @@ class AttentionGrad {
     }
   };
 
-  static KeyLayout layout_of(const Op::Arguments& a, const Op::Sizes& s) {
+  static KeyLayout layout_of(const Op::Arguments& a, const Op::CallShape& s) {
     if (a.paged) return KeyLayout::paged;
     return s.layout == Op::Layout::BSND ? KeyLayout::bsnd : KeyLayout::tnd;
   }
@@ -279,7 +279,7 @@ class AttentionGrad {
   }
 
   const Op::Arguments& a_;
-  const Op::Sizes& s_;
+  const Op::CallShape& s_;
   const Op::Outputs& out_;
   Selection selection_;
   PagedCache key_;
@@ -299,7 +299,7 @@ class AttentionGrad {
 
 }  // namespace
 
-void attention_grad(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void attention_grad(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   visit_dtype<custom_pypto::BFloat16, Half, float, double>(
       Op::name, "query", a.query.scalar_type(),
       [&](auto tag) { AttentionGrad<typename decltype(tag)::type>(a, s, out).run(); });

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "cpu/kernels.h"
+#include "cpu/attention_kernels.h"
 #include "ops.h"
 
 namespace custom_pypto_sparse_attention {

@@ -24,7 +24,7 @@ inline Tensor select_keys(const ops::npu_sparse_attention_pto::Arguments& a,
 class SelectedAttention {
  public:
   SelectedAttention(const ops::npu_sparse_attention_pto::Arguments& a,
-                    const ops::npu_sparse_attention_pto::Sizes& s, const MlaOutputs& prolog,
+                    const ops::npu_sparse_attention_pto::CallShape& s, const MlaOutputs& prolog,
                     const Tensor& selected)
       : block_table_(a.block_table),
         lengths_(a.act_seqs),
@@ -36,7 +36,7 @@ class SelectedAttention {
   const AttentionArguments& arguments() const { return arguments_; }
 
  private:
-  static double scale_of(const ops::npu_sparse_attention_pto::Sizes& s) {
+  static double scale_of(const ops::npu_sparse_attention_pto::CallShape& s) {
     return 1.0 / std::sqrt(static_cast<double>(s.L + s.R));
   }
 

@@ -15,7 +15,7 @@
 
 namespace custom_pypto_sparse_attention {
 
-MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s)
+MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::CallShape& s)
     : a_(a),
       s_(s),
       element_(element_of(a.x.scalar_type())),
@@ -100,7 +100,7 @@ void MlaProlog::fill_caches(const void* kv) const {
 }
 
 IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
-                             const ops::indexer::Sizes& s)
+                             const ops::indexer::CallShape& s)
     : a_(a),
       s_(s),
       element_(element_of(a.x.scalar_type())),

@@ -20,7 +20,7 @@ inline constexpr float kRmsEpsilon = static_cast<float>(ops::RMS_EPSILON);
 class MlaProlog {
  public:
   // Throws std::runtime_error that begins with `op` and names the argument. Borrows the arguments.
-  MlaProlog(const char* op, const ops::mla::Arguments& arguments, const ops::mla::Sizes& sizes);
+  MlaProlog(const char* op, const ops::mla::Arguments& arguments, const ops::mla::CallShape& sizes);
   MlaOutputs run() const;
 
   const PagedCache& kv_cache() const { return kv_cache_; }
@@ -36,7 +36,7 @@ class MlaProlog {
   void fill_caches(const void* kv) const;
 
   ops::mla::Arguments a_;
-  ops::mla::Sizes s_;
+  ops::mla::CallShape s_;
   Element element_;
   Tensor x_;
   int64_t tokens_;
@@ -59,7 +59,7 @@ class IndexerProlog {
  public:
   // Throws std::runtime_error that begins with `op` and names the argument. Borrows the arguments.
   IndexerProlog(const char* op, const ops::indexer::Arguments& arguments,
-                const ops::indexer::Sizes& sizes);
+                const ops::indexer::CallShape& sizes);
   IndexerOutputs run(const Tensor& q_norm) const;
 
   KeptRows keep_keys() const { return {cache_, slots_, s_.D * bytes_of(element_)}; }
@@ -71,7 +71,7 @@ class IndexerProlog {
   void fill_cache(const float* keys) const;
 
   ops::indexer::Arguments a_;
-  ops::indexer::Sizes s_;
+  ops::indexer::CallShape s_;
   Element element_;
   Tensor x_;
   int64_t tokens_;

@@ -18,29 +18,29 @@ using ops::npu_sparse_attention_pto;
 using ops::npu_sparse_flash_attention;
 using ops::npu_sparse_flash_attention_grad;
 
-MlaOutputs mla_prolog_cpu(const npu_mla_prolog::Arguments& a, const npu_mla_prolog::Sizes& s) {
-  return MlaProlog(npu_mla_prolog::name, ops::mla::arguments(a), ops::mla::sizes(s)).run();
+MlaOutputs mla_prolog_cpu(const npu_mla_prolog::Arguments& a, const npu_mla_prolog::CallShape& s) {
+  return MlaProlog(npu_mla_prolog::name, ops::mla::arguments(a), ops::mla::call_shape(s)).run();
 }
 
-MlaOutputs mla_prolog_npu(const npu_mla_prolog::Arguments& a, const npu_mla_prolog::Sizes& s) {
-  return npu::mla_prolog(npu_mla_prolog::name, ops::mla::arguments(a), ops::mla::sizes(s));
+MlaOutputs mla_prolog_npu(const npu_mla_prolog::Arguments& a, const npu_mla_prolog::CallShape& s) {
+  return npu::mla_prolog(npu_mla_prolog::name, ops::mla::arguments(a), ops::mla::call_shape(s));
 }
 
 IndexerOutputs indexer_prolog_cpu(const npu_indexer_prolog::Arguments& a,
-                                  const npu_indexer_prolog::Sizes& s) {
+                                  const npu_indexer_prolog::CallShape& s) {
   const IndexerProlog prolog(npu_indexer_prolog::name, ops::indexer::arguments(a),
-                             ops::indexer::sizes(s));
+                             ops::indexer::call_shape(s));
   return prolog.run(a.q_norm);
 }
 
 IndexerOutputs indexer_prolog_npu(const npu_indexer_prolog::Arguments& a,
-                                  const npu_indexer_prolog::Sizes& s) {
+                                  const npu_indexer_prolog::CallShape& s) {
   return npu::indexer_prolog(npu_indexer_prolog::name, ops::indexer::arguments(a),
-                             ops::indexer::sizes(s), a.q_norm);
+                             ops::indexer::call_shape(s), a.q_norm);
 }
 
 void sparse_flash_attention_cpu(const npu_sparse_flash_attention::Arguments& a,
-                                const npu_sparse_flash_attention::Sizes& s,
+                                const npu_sparse_flash_attention::CallShape& s,
                                 const npu_sparse_flash_attention::Outputs& outputs) {
   const char* op = npu_sparse_flash_attention::name;
   float* lse = a.return_softmax_lse ? static_cast<float*>(outputs.lse.mutable_data_ptr()) : nullptr;
@@ -49,12 +49,12 @@ void sparse_flash_attention_cpu(const npu_sparse_flash_attention::Arguments& a,
 }
 
 void sparse_attention_cpu(const npu_sparse_attention_pto::Arguments& a,
-                          const npu_sparse_attention_pto::Sizes& s,
+                          const npu_sparse_attention_pto::CallShape& s,
                           const npu_sparse_attention_pto::Outputs& outputs) {
   // All that can be wrong is found before the first cache is written.
   const char* op = npu_sparse_attention_pto::name;
-  const MlaProlog mla(op, ops::mla::arguments(a), ops::mla::sizes(s));
-  const IndexerProlog indexer(op, ops::indexer::arguments(a), ops::indexer::sizes(s));
+  const MlaProlog mla(op, ops::mla::arguments(a), ops::mla::call_shape(s));
+  const IndexerProlog indexer(op, ops::indexer::arguments(a), ops::indexer::call_shape(s));
   check_blocks(op, a.block_table, read_key_lengths(op, "act_seqs", a.act_seqs, s.M, s.block_size),
                mla.kv_cache());
   if (token_count(s.tokens) == 0) return;

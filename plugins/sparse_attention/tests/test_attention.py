@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from cpp_constant import cpp_constant
-from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention import attention_comparison, reference, samples
 from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
 from torch import Tensor
 
@@ -40,8 +40,8 @@ def check(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     arguments = {**arguments, "return_softmax_lse": True}
     out, lse = attention(**arguments)
     expected_out, expected_lse = reference.sparse_flash_attention(**arguments)
-    comparison.assert_close(out, expected_out, "out")
-    comparison.assert_close(lse, expected_lse, "lse")
+    attention_comparison.assert_close(out, expected_out, "out")
+    attention_comparison.assert_close(lse, expected_lse, "lse")
     return out, lse
 
 
@@ -159,7 +159,9 @@ def test_heads_with_small_outputs_beside_heads_with_large_ones() -> None:
     expected, _ = reference.sparse_flash_attention(**arguments)
     for some in range(0, 128, 16):
         alike = slice(some, some + 16)
-        comparison.assert_close(whole[:, :, alike], expected[:, :, alike], f"heads from {some} on")
+        attention_comparison.assert_close(
+            whole[:, :, alike], expected[:, :, alike], f"heads from {some} on"
+        )
     for half in (slice(0, 64), slice(64, 128)):
         part = {name: arguments[name][:, :, half] for name in ("query", "query_rope")}
         assert torch.equal(attention(**{**arguments, **part})[0], whole[:, :, half])

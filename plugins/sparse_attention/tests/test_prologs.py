@@ -11,7 +11,7 @@ import pytest
 import torch
 from cpp_constant import cpp_constants
 from custom_pypto_plugin import SampleInput
-from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention import attention_comparison, reference, samples
 from custom_pypto_sparse_attention.ops import LAYER_NORM_EPSILON, RMS_EPSILON
 
 mla_prolog = torch.ops.custom_pypto.npu_mla_prolog
@@ -49,9 +49,9 @@ def check(prolog: str, sizes: samples.Sizes, scale: float = 1.0) -> None:
     actual = arguments(sizes)
     actual["x"].mul_(scale)
     expected = {name: each.clone() for name, each in actual.items()}
-    comparison.compare(op(**actual), function(**expected), SampleInput(()))
+    attention_comparison.compare(op(**actual), function(**expected), SampleInput(()))
     for name in actual:
-        comparison.assert_close(actual[name], expected[name], name)
+        attention_comparison.assert_close(actual[name], expected[name], name)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

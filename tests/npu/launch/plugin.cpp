@@ -22,21 +22,21 @@ using torch::stable::Tensor;
 using namespace ops;
 
 test_everything::Outputs everything(const test_everything::Arguments& a,
-                                    const test_everything::Sizes&) {
+                                    const test_everything::CallShape&) {
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
   EXEC_NPU_CMD(aclnnEverything, a.self, a.bias, a.list, a.text, a.maybe_text, a.numbers, a.reals,
                a.flags, a.real, a.number, a.flag, a.dtype, TypedScalar(a.scalar), out);
   return {out};
 }
 
-test_layout::Outputs layout(const test_layout::Arguments& a, const test_layout::Sizes&) {
+test_layout::Outputs layout(const test_layout::Arguments& a, const test_layout::CallShape&) {
   Tensor out = custom_pypto::empty({2 * a.self.dim() + 1}, ScalarType::Long, a.self);
   EXEC_NPU_CMD(aclnnLayout, a.self, out);
   return {out};
 }
 
 test_raw_layout::Outputs raw_layout(const test_raw_layout::Arguments& a,
-                                    const test_raw_layout::Sizes&) {
+                                    const test_raw_layout::CallShape&) {
   const auto rank = static_cast<int64_t>(a.sizes.size());
   Tensor out = custom_pypto::empty({2 * rank + 1}, ScalarType::Long, a.self);
   const custom_pypto::npu::RawTensor raw{a.self, a.sizes};
@@ -69,7 +69,7 @@ int scale_kernel(uint32_t blocks, void* l2ctrl, void* stream, const float* in, f
   return enqueue(stream, "scale", &run_scale, scale.release(), [](void*) {});
 }
 
-test_scaled::Outputs scaled(const test_scaled::Arguments& a, const test_scaled::Sizes&) {
+test_scaled::Outputs scaled(const test_scaled::Arguments& a, const test_scaled::CallShape&) {
   Tensor out = custom_pypto::empty_like_contiguous(a.self);
   custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, a.self, out, a.self.numel(),
                                    a.factor);
@@ -87,7 +87,7 @@ int cores_kernel(uint32_t, void*, void* stream, float* out) {
   return scale_kernel(8, nullptr, stream, &one, out, 1, static_cast<float>(cores));
 }
 
-test_cores::Outputs cores(const test_cores::Arguments& a, const test_cores::Sizes&) {
+test_cores::Outputs cores(const test_cores::Arguments& a, const test_cores::CallShape&) {
   Tensor out = custom_pypto::empty({1}, ScalarType::Float, a.like);
   custom_pypto::npu::launch_direct("test_cores", &cores_kernel, 1, out);
   return {out};
@@ -95,7 +95,7 @@ test_cores::Outputs cores(const test_cores::Arguments& a, const test_cores::Size
 
 // Refused before the kernel is called, when the two are on different devices.
 test_scaled_like::Outputs scaled_like(const test_scaled_like::Arguments& a,
-                                      const test_scaled_like::Sizes&) {
+                                      const test_scaled_like::CallShape&) {
   custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, a.self, a.out,
                                    a.self.numel(), 2.0);
   return {custom_pypto::empty_like_contiguous(a.out)};
@@ -115,7 +115,7 @@ allocation::ReturnedTensor throwing(const void*, custom_pypto::IntHeaderOnlyArra
 
 // Whether results would be allocated through torch_npu's C++ function if it behaved like this.
 test_allocates::Outputs allocates(const test_allocates::Arguments& a,
-                                  const test_allocates::Sizes&) {
+                                  const test_allocates::CallShape&) {
   allocation::ApplyTensor function = allocation::find_apply_tensor();
   if (a.behaviour == "reversed") function = &reversed;
   if (a.behaviour == "throwing") function = &throwing;

@@ -12,10 +12,10 @@ from typing import Any
 import custom_pypto_sparse_attention as plugin
 import torch
 import torch_npu
-from custom_pypto_lightning_indexer_prolog import comparison as comparison_of_indexer
+from custom_pypto_lightning_indexer_prolog import projection_comparison
 from custom_pypto_lightning_indexer_prolog import samples as samples_of_indexer
 from custom_pypto_plugin import SampleInput
-from custom_pypto_sparse_attention import comparison, samples
+from custom_pypto_sparse_attention import attention_comparison, samples
 from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
 from scenarios.calls import count_phase_1, refusal, to_device
@@ -70,7 +70,7 @@ def mla_prolog_agrees(hidden: int) -> int:
     on_cpu = samples.mla_arguments(sizes)
     op = torch.ops.custom_pypto.npu_mla_prolog
     returned, on_npu, counted = _run_in_nz(op, on_cpu, ("w_dq", "w_uq_qr", "w_dkv_kr"))
-    comparison.compare(returned, op(**on_cpu), SampleInput((), on_cpu))
+    attention_comparison.compare(returned, op(**on_cpu), SampleInput((), on_cpu))
     for cache in ("kv_cache", "kr_cache"):
         torch.testing.assert_close(on_npu[cache].cpu(), on_cpu[cache])
     return counted
@@ -82,9 +82,9 @@ def indexer_prolog_agrees(size: str) -> int:
     op = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto
     returned, on_npu, counted = _run_in_nz(op, on_cpu, ("wq_b", "wk", "weights_proj"))
     sample = SampleInput((), on_cpu)
-    comparison_of_indexer.compare(returned, op(**on_cpu), sample)
+    projection_comparison.compare(returned, op(**on_cpu), sample)
     caches = {name: on_npu[name].cpu() for name in ("idx_k_cache", "idx_k_scale_cache")}
-    comparison_of_indexer.compare_caches(caches, on_cpu, sample)
+    projection_comparison.compare_caches(caches, on_cpu, sample)
     return counted
 
 
@@ -128,9 +128,9 @@ def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
     on_cpu = _sample()
     with declared_for_a_test(False):
         expected = _fused(*on_cpu)
-    comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(_sample())))
+    attention_comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(_sample())))
     for cache in CACHES:
-        comparison.assert_close(on_npu[cache].cpu(), on_cpu[cache], f"argument {cache}")
+        attention_comparison.assert_close(on_npu[cache].cpu(), on_cpu[cache], f"argument {cache}")
 
 
 def agrees(form: str) -> int:
@@ -192,5 +192,5 @@ def composes(columns: int) -> tuple[int, list[str]]:
         graph = function(*[each.to("npu") for each in on_cpu])
         types = [*types_in(folder)]
     for returned in (eager, graph):
-        comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(on_cpu)))
+        attention_comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(on_cpu)))
     return counted, types

@@ -143,11 +143,11 @@ def _definitions(file: OpsFile) -> Iterator[tuple[str, str, str]]:
             yield f"{inside}Outputs::", identifier(name), f"{where} result {index} ({name!r})"
         for selector, values in enumerated(op).items():
             yield "ops::", camel(selector), f"the choices of {selector!r}"
-            yield f"{inside}Sizes::", identifier(selector), f"{where} the argument {selector!r}"
+            yield f"{inside}CallShape::", identifier(selector), f"{where} the argument {selector!r}"
             for value in values:
                 yield f"ops::{camel(selector)}::", value, f"the value {value!r} of {selector!r}"
         for dim in op.dims:
-            yield f"{inside}Sizes::", identifier(dim), f"{where} the dim {dim!r}"
+            yield f"{inside}CallShape::", identifier(dim), f"{where} the dim {dim!r}"
         for name in op.groups:
             struct, where = struct_name(name), f"[groups.{name}]"
             yield "ops::", struct, where

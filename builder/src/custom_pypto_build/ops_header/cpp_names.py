@@ -30,14 +30,14 @@ _TAKEN = frozenset(
     throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while
     xor xor_eq
     EOF NULL errno int64_t linux std uint64_t unix
-    Arguments Kernel Outputs ScalarType Sizes Tensor custom_pypto ops
+    Arguments CallShape Kernel Outputs ScalarType Tensor custom_pypto ops
     """.split()  # noqa: SIM905
 )
 # The members of an op's struct. No op can have the name of one.
 _MEMBERS = frozenset(
     """
-    allocate argument_names arguments check check_limits kernels launch mutable_arguments name run
-    schema returned sizes
+    allocate argument_names arguments call_shape check check_limits kernels launch
+    mutable_arguments name run schema returned
     """.split()  # noqa: SIM905
 )
 
@@ -100,7 +100,7 @@ def constant_definition(name: str, value: Constant) -> str:
 
 
 def dim_type(op: OpContract, dim: str) -> str:
-    """Return the type of a dim in Sizes: a variadic one is a span."""
+    """Return the type of a dim in CallShape: a variadic one is a span."""
     type_ = "custom_pypto::Span" if op.dims[dim] else "int64_t"
     return f"custom_pypto::OfElements<{type_}>" if dim in op.dims_of_elements else type_
 

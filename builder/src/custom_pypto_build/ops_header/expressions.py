@@ -1,4 +1,4 @@
-"""The expressions of a contract in C++, where `a` and `s` are an op's Arguments and Sizes."""
+"""The expressions of a contract in C++, where `a` and `s` are an op's Arguments and CallShape."""
 
 from __future__ import annotations
 

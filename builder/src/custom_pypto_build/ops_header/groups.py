@@ -22,7 +22,7 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     yield "  struct Arguments {"
     yield from (f"    {argument_type(each)} {identifier(each.name)};" for each in arguments)
     yield "  };"
-    yield "  struct Sizes {"
+    yield "  struct CallShape {"
     yield from (f"    ops::{camel(each)} {identifier(each)};" for each in enums)
     yield from (f"    {dim_type(op, dim)} {identifier(dim)};" for dim in dims)
     yield "  };"
@@ -30,8 +30,8 @@ def group_struct(name: str, op: OpContract) -> Iterator[str]:
     yield "  static Arguments arguments(const OpArguments& a) {"
     yield f"    return {{{', '.join(f'a.{identifier(each.name)}' for each in arguments)}}};"
     yield "  }"
-    yield "  template <class OpSizes>"
-    yield "  static Sizes sizes(const OpSizes& s) {"
+    yield "  template <class OpCallShape>"
+    yield "  static CallShape call_shape(const OpCallShape& s) {"
     yield f"    return {{{', '.join(f's.{identifier(each)}' for each in (*enums, *dims))}}};"
     yield "  }"
     for template, members in op.templates.items():

@@ -69,7 +69,7 @@ class OpStruct:
         for selector in self._expressions.enums:
             yield f"  using {camel(selector)} = ops::{camel(selector)};"
         yield "  // The variants and dims of a call; -1 is a dim that its variant does not have."
-        yield "  struct Sizes {"
+        yield "  struct CallShape {"
         for each in self._expressions.enums:
             # As it is qualified, a dim may have the name of the type.
             yield f"    ops::{camel(each)} {identifier(each)} = {{}};"
@@ -91,8 +91,8 @@ class OpStruct:
     def _check(self) -> Iterator[str]:
         yield ""
         yield "  // Throws std::runtime_error, which names op and argument. Reads no values."
-        yield "  static Sizes check([[maybe_unused]] const Arguments& a) {"
-        yield "    Sizes s;"
+        yield "  static CallShape check([[maybe_unused]] const Arguments& a) {"
+        yield "    CallShape s;"
         for name, values in self._expressions.enums.items():
             argument = f"a.{identifier(name)}"
             chain = "".join(f"{argument} == {quoted(v)} ? {camel(name)}::{v} : " for v in values)
@@ -108,7 +108,7 @@ class OpStruct:
             yield "  // Throws for what an NPU kernel does not take; `s` is what check() returned."
             yield (
                 f"  static void {function}([[maybe_unused]] const Arguments& a,"
-                " [[maybe_unused]] const Sizes& s) {"
+                " [[maybe_unused]] const CallShape& s) {"
             )
             yield from Statements(self._expressions).of(checks.rule_steps(self._op, rules))
             yield "  }"
@@ -117,10 +117,10 @@ class OpStruct:
         for name, condition in self._op.npu.supports.items():
             yield ""
             yield "  // `a` and `s` may be a group's, or another op's."
-            yield "  template <class AnyArguments, class AnySizes>"
+            yield "  template <class AnyArguments, class AnyCallShape>"
             yield (
                 f"  static bool {name}_supports([[maybe_unused]] const AnyArguments& a,"
-                " [[maybe_unused]] const AnySizes& s) {"
+                " [[maybe_unused]] const AnyCallShape& s) {"
             )
             yield from Statements(self._expressions).infos([condition])
             yield f"    return {self._expressions.text(condition)};"
@@ -132,10 +132,10 @@ class OpStruct:
             return
         yield ""
         yield "  // The outputs, uninitialised. `a` and `s` may be a group's. Errors name `op`."
-        yield "  template <class AnyArguments, class AnySizes>"
+        yield "  template <class AnyArguments, class AnyCallShape>"
         yield (
             "  static Outputs allocate([[maybe_unused]] const AnyArguments& a,"
-            " [[maybe_unused]] const AnySizes& s,"
+            " [[maybe_unused]] const AnyCallShape& s,"
             " [[maybe_unused]] const char* op = name) {"
         )
         yield from Statements(self._expressions).infos(
@@ -226,7 +226,7 @@ def _launch(op: OpContract) -> Iterator[str]:
     yield "  // The kernel for NPUs is the first of these that the machine has."
     yield f"  static inline const custom_pypto::npu::KernelChoice kernels{{name, {{{symbols}}}}};"
     yield "  static void launch([[maybe_unused]] const Arguments& a,"
-    yield "                     [[maybe_unused]] const Sizes& s,"
+    yield "                     [[maybe_unused]] const CallShape& s,"
     yield "                     [[maybe_unused]] const Outputs& out) {"
     if "" in op.npu.limits:
         yield "    check_limits(a, s);"

@@ -45,7 +45,7 @@ void compute(const Op::Arguments& a, const Op::Outputs& out) {{
   }});
 }}
 
-void on_cpu(const Op::Arguments& a, const Op::Sizes&, const Op::Outputs& out) {{
+void on_cpu(const Op::Arguments& a, const Op::CallShape&, const Op::Outputs& out) {{
   custom_pypto::visit_dtype<{types}>(
       Op::name, "{first_name}", a.{first}.scalar_type(),
       [&](auto tag) {{ compute<typename decltype(tag)::type>(a, out); }});

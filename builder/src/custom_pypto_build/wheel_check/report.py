@@ -44,11 +44,11 @@ def make_report(wheel: UnpackedWheel) -> Report:
     headers = HeaderParser().parsestr(wheel.read("METADATA"))
     report = {"files": [*_files(wheel)], "metadata": [*_metadata(wheel, headers)]}
     found = [*distributions.parse_entry_points(wheel.read("entry_points.txt"), GROUP)]
-    probe = Check("entry point", ", ".join(map(" = ".join, found)) or "none")
+    check = Check("entry point", ", ".join(map(" = ".join, found)) or "none")
     if len(found) != 1:
         problem = f"the wheel has {len(found)} entry points in the group {GROUP!r}"
         advice = f'write one in [project.entry-points."{GROUP}"] of pyproject.toml'
-        report["plugin"] = [probe.with_problem(problem, advice)]
+        report["plugin"] = [check.with_problem(problem, advice)]
         return report
     [(name, module)] = found
     plugin = InstalledPlugin(
@@ -58,7 +58,7 @@ def make_report(wheel: UnpackedWheel) -> Report:
     if not problem and not wheel.has_module(module):
         problem = f"its entry point names {module!r}, and the wheel has no such module"
     if problem:
-        report["plugin"] = [probe.with_problem(problem, "name the plugin's package")]
+        report["plugin"] = [check.with_problem(problem, "name the plugin's package")]
         return report
     plugin = replace(plugin, folder=wheel.site / plugin.package)
     library = _read_library(plugin)
@@ -70,7 +70,7 @@ def make_report(wheel: UnpackedWheel) -> Report:
     reason = plugin.reason.removesuffix(f"; {reinstall(plugin.distribution)}")
     problem = reason.replace(f"{wheel.site}/", "")
     inspected = _judge("inspection by core", str(plugin.status), problem, _BUILD_AGAIN)
-    report["plugin"] = [probe, inspected]
+    report["plugin"] = [check, inspected]
     if plugin.manifest is not None:
         report["plugin"] += _ops(plugin.manifest)
         problem = "the wheel is for one platform, and no library in it can be read"
@@ -81,8 +81,8 @@ def make_report(wheel: UnpackedWheel) -> Report:
 
 
 def _judge(name: str, value: str, problem: str, advice: str) -> Check:
-    probe = Check(name, value)
-    return probe.with_problem(problem, advice) if problem else probe
+    check = Check(name, value)
+    return check.with_problem(problem, advice) if problem else check
 
 
 def _read_library(plugin: InstalledPlugin) -> ElfLibrary | None:
@@ -101,15 +101,15 @@ def _files(wheel: UnpackedWheel) -> Iterator[Check]:
     changed = wheel.find_unrecorded()
     problem = f"the files are not as RECORD says: {shorten_list(changed)}" if changed else ""
     yield _judge("wheel", wheel.path.name, problem, _BUILD_AGAIN)
-    probe = Check("packages", ", ".join(wheel.packages) or "none")
+    check = Check("packages", ", ".join(wheel.packages) or "none")
     if ours := [each for each in wheel.packages if _OURS.fullmatch(each)]:
         problem = f"the wheel has files in {', '.join(ours)}, a package of custom_pypto itself"
-        probe = probe.with_problem(problem, "put them into the plugin's own package")
+        check = check.with_problem(problem, "put them into the plugin's own package")
     elif len(wheel.packages) > 1:
         remark = f"the wheel installs {shorten_list(wheel.packages)} into site-packages"
         advice = "keep only what its users need; tests and docs are for the source distribution"
-        probe = probe.with_note(remark, advice)
-    yield probe
+        check = check.with_note(remark, advice)
+    yield check
 
 
 def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
@@ -125,16 +125,16 @@ def _metadata(wheel: UnpackedWheel, headers: Message) -> Iterator[Check]:
     licence = headers.get("License-Expression", "") or headers.get("License", "")
     files = headers.get_all("License-File", [])
     shown = ", ".join(filter(None, [licence.partition("\n")[0], *files]))
-    probe = Check("licence", shown or "none")
+    check = Check("licence", shown or "none")
     if lost := [each for each in files if wheel.info / "licenses" / each not in wheel.files]:
-        probe = probe.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
+        check = check.with_problem(f"the wheel has no {shorten_list(lost)}", _BUILD_AGAIN)
     elif not licence or not files:
-        probe = probe.with_note(
+        check = check.with_note(
             "the wheel does not name its licence, or has no text of it",
             'write license = "..." in pyproject.toml, an SPDX expression such as "Apache-2.0", and'
             " put a file LICENSE beside it",
         )
-    yield probe
+    yield check
 
 
 def _ops(described: Manifest) -> Iterator[Check]:
@@ -213,20 +213,20 @@ def _audit(wheel: UnpackedWheel) -> Iterator[Check]:
         f"the library needs {shorten_list(others)}, which not every Linux has" if others else "",
         "link it statically, or open it by dlopen where it is used",
     )
-    probe = Check("system", audit["sym_tag"])
-    lowest = platforms.parse(probe.value)
+    check = Check("system", audit["sym_tag"])
+    lowest = platforms.parse(check.value)
     for platform in wheel.platforms:
         promised = platforms.parse(platform)
         if promised is None or promised.glibc is None:
             remark = f"the tag {platform} promises no glibc, and package indexes refuse it"
-            tag = f"python -m wheel tags --remove --platform-tag {probe.value}"
+            tag = f"python -m wheel tags --remove --platform-tag {check.value}"
             advice = f"`{tag} {shlex.quote(str(wheel.path))}` gives it another tag"
-            probe = probe.with_note(remark, advice)
+            check = check.with_note(remark, advice)
         elif lowest is None or lowest.glibc is None or promised.glibc < lowest.glibc:
             problem = f"the tag {platform} promises older systems than the library needs"
-            advice = f"tag it {probe.value}, or build it on an older system"
-            probe = probe.with_problem(problem, advice)
-    yield probe
+            advice = f"tag it {check.value}, or build it on an older system"
+            check = check.with_problem(problem, advice)
+    yield check
 
 
 def _run_auditwheel(path: str) -> object:

@@ -1,7 +1,7 @@
 // The loops of add_custom, and the table of kernels of one instruction set.
-#include "kernels.h"
-
 #include <custom_pypto_blocks/cpu/vectors.h>
+
+#include "add_kernels.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

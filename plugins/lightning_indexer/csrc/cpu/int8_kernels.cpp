@@ -5,8 +5,8 @@
 #pragma GCC optimize("no-tree-coalesce-vars")
 #endif
 
+#include "indexer_kernels.h"
 #include "int8_score.h"
-#include "kernels.h"
 
 namespace custom_pypto_lightning_indexer {
 

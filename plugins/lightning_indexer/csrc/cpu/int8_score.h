@@ -13,8 +13,8 @@
 
 #include <custom_pypto_blocks/cpu/int8_tile.h>
 
+#include "indexer_kernels.h"
 #include "integer_vectors.h"
-#include "kernels.h"
 #include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"

@@ -1,6 +1,5 @@
 // The table of kernels of one instruction set.
-#include "kernels.h"
-
+#include "indexer_kernels.h"
 #include "score.h"
 #include "top_k.h"
 

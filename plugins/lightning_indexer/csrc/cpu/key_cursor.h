@@ -1,7 +1,7 @@
 // Iterates over the keys of a sequence in order.
 #pragma once
 
-#include "kernels.h"
+#include "indexer_kernels.h"
 #include "rows.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {

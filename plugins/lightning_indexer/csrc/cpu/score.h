@@ -11,7 +11,7 @@
 #include <custom_pypto_blocks/cpu/tile.h>
 
 #include "e4m3.h"
-#include "kernels.h"
+#include "indexer_kernels.h"
 #include "key_cursor.h"
 #include "rank.h"
 #include "rows.h"

@@ -7,7 +7,7 @@
 // is lowered.
 #pragma once
 
-#include "kernels.h"
+#include "indexer_kernels.h"
 #include "score.h"
 #include "sort_network.h"
 

@@ -32,8 +32,8 @@ constexpr bool kDeterministic = true;
 
 // A length of BSND queries above S1 means S1, but the kernel does not take it: clamps it on the
 // device.
-template <class Arguments, class Sizes>
-std::optional<Tensor> query_lengths(const Arguments& a, const Sizes& s) {
+template <class Arguments, class CallShape>
+std::optional<Tensor> query_lengths(const Arguments& a, const CallShape& s) {
   if (!a.actual_seq_lengths_query.has_value() || s.layout_query != ops::LayoutQuery::BSND) {
     return to_int32(a.actual_seq_lengths_query);
   }
@@ -60,7 +60,7 @@ bool is_done(const Arguments& a, const Tensor& positions) {
 
 }  // namespace
 
-void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void launch(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   if (is_done(a, out.positions)) return;
   const Kernel& kernel =
       Op::aclnnLightningIndexerPto_supports(a, s) ? any_kernel.get() : stock_kernel.get();
@@ -84,7 +84,7 @@ void launch(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) 
                       no_values);
 }
 
-void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
+void launch_quant(const QuantOp::Arguments& a, const QuantOp::CallShape& s,
                   const QuantOp::Outputs& out) {
   if (is_done(a, out.positions)) return;
   const Kernel& kernel = quant_kernel.get();
@@ -97,7 +97,7 @@ void launch_quant(const QuantOp::Arguments& a, const QuantOp::Sizes& s,
       a.sparse_count, a.sparse_mode, a.pre_tokens, a.next_tokens, out.positions);
 }
 
-void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
+void launch_values(const WithValues::Arguments& a, const WithValues::CallShape& s,
                    const WithValues::Outputs& out) {
   if (is_done(a, out.sparse_indices)) {
     return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
@@ -110,7 +110,7 @@ void launch_values(const WithValues::Arguments& a, const WithValues::Sizes& s,
                       a.return_value, out.sparse_indices, out.sparse_values);
 }
 
-void launch_grad(const Grad::Arguments& a, const Grad::Sizes& s, const Grad::Outputs& out) {
+void launch_grad(const Grad::Arguments& a, const Grad::CallShape& s, const Grad::Outputs& out) {
   if (is_empty(a) || a.sparse_indices.numel() == 0) {
     for (const Tensor& gradient : {out.d_query, out.d_key, out.d_weights}) fill(gradient, 0);
     return;

@@ -61,11 +61,11 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """The ops in plain PyTorch, and how to compare with them."""
-    from . import comparison, reference, values_reference
+    from . import reference, selection_comparison, values_reference
 
     return {
-        OP: Reference(reference.lightning_indexer, comparison.compare),
-        QUANT_OP: Reference(reference.quant_lightning_indexer, comparison.compare_quant),
+        OP: Reference(reference.lightning_indexer, selection_comparison.compare),
+        QUANT_OP: Reference(reference.quant_lightning_indexer, selection_comparison.compare_quant),
         WITH_VALUES: Reference(values_reference.lightning_indexer, values_reference.compare),
         GRAD: Reference(
             values_reference.lightning_indexer_grad, values_reference.compare_gradients

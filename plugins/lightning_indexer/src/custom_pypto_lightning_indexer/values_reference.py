@@ -11,7 +11,7 @@ from custom_pypto.core.contracts import bind_arguments
 from custom_pypto_plugin import SampleInput
 from torch import Tensor
 
-from . import comparison, reference
+from . import reference, selection_comparison
 from .ops import ALL_TOKENS
 
 _RELATIVE = {torch.bfloat16: 1e-2, torch.float16: 2e-3, torch.float32: 1e-5, torch.float64: 1e-9}
@@ -88,10 +88,10 @@ def lightning_indexer_grad(
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Positions as `comparison.compare` does; values against those of the positions found."""
+    """Compare the positions, and the values with those of the positions found."""
     given = bind_arguments(contract("npu_lightning_indexer"), sample.args, sample.kwargs)
     has_values = given.pop("return_value")
-    comparison.compare(actual[0], expected[0], SampleInput((), given))
+    selection_comparison.compare(actual[0], expected[0], SampleInput((), given))
     wanted = expected[1]
     if has_values:
         wanted = values_of(actual[0], **given)

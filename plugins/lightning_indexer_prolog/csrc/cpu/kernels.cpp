@@ -1,8 +1,7 @@
 // The table of kernels of one instruction set.
-#include "kernels.h"
-
 #include <custom_pypto_blocks/cpu/matmul.h>
 
+#include "prolog_kernels.h"
 #include "rows.h"
 
 namespace custom_pypto_lightning_indexer_prolog {

@@ -3,7 +3,7 @@
 
 #include <custom_pypto_blocks/cpu/widen.h>
 
-#include "kernels.h"
+#include "prolog_kernels.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

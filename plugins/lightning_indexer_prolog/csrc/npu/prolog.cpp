@@ -26,13 +26,13 @@ const KernelChoice nz_product(Op::name, {"aclnnQuantMatmulWeightNz"});
 bool is_nz(const Tensor& weight) { return is_fractal_nz(weight) && weight.is_contiguous(); }
 
 // The kernel takes contiguous caches only, and weights in fractal NZ order only.
-bool fits_fused(const Op::Arguments& a, const Op::Sizes& s) {
+bool fits_fused(const Op::Arguments& a, const Op::CallShape& s) {
   return Op::aclnnLightningIndexerPrologPto_supports(a, s) && a.idx_k_cache.is_contiguous() &&
          a.idx_k_scale_cache.is_contiguous() && is_nz(a.wq_b) && is_nz(a.wk) &&
          is_nz(a.weights_proj);
 }
 
-Op::Outputs launch_fused(const Kernel& kernel, const Op::Arguments& a, const Op::Sizes& s) {
+Op::Outputs launch_fused(const Kernel& kernel, const Op::Arguments& a, const Op::CallShape& s) {
   const Op::Outputs out = Op::allocate(a, s);
   CUSTOM_PYPTO_LAUNCH(
       kernel, aclnnLightningIndexerPrologPto,
@@ -48,7 +48,7 @@ Op::Outputs launch_fused(const Kernel& kernel, const Op::Arguments& a, const Op:
 }
 
 // bf16(q_norm @ wq_b * scales) [T, N * D].
-Tensor query_product(const Op::Arguments& a, const Op::Sizes& s) {
+Tensor query_product(const Op::Arguments& a, const Op::CallShape& s) {
   const Tensor out = empty({s.T, s.N * s.D}, a.token_x);
   const Tensor x = to_contiguous(a.q_norm);
   const Tensor token_scales = to_contiguous(reshape(a.q_norm_scale, {s.T}));
@@ -95,7 +95,7 @@ Tensor wide_weight(const Tensor& weight) {
   return to_dtype(plain, ScalarType::Float);
 }
 
-Op::Outputs compose(const Op::Arguments& a, const Op::Sizes& s) {
+Op::Outputs compose(const Op::Arguments& a, const Op::CallShape& s) {
   const Tensor products = reshape(query_product(a, s), {s.T, s.N, s.D});
   const Tensor q = rope_first(products, a.sin_idx_rope, a.cos_idx_rope);
   const Quantised query = quantise(matrix_product(reshape(q, {s.T * s.N, s.D}), a.hadamard_q));
@@ -125,7 +125,7 @@ Op::Outputs compose(const Op::Arguments& a, const Op::Sizes& s) {
 
 }  // namespace
 
-Op::Outputs prolog(const Op::Arguments& a, const Op::Sizes& s) {
+Op::Outputs prolog(const Op::Arguments& a, const Op::CallShape& s) {
   if (s.T == 0) return Op::allocate(a, s);
   const Kernel* kernel = fits_fused(a, s) ? fused.try_get() : nullptr;
   if (kernel != nullptr) return launch_fused(*kernel, a, s);

@@ -10,6 +10,6 @@ namespace custom_pypto_lightning_indexer_prolog::npu {
 // torch ops and CANN's product of int8 matrices.
 ops::npu_lightning_indexer_prolog_pto::Outputs prolog(
     const ops::npu_lightning_indexer_prolog_pto::Arguments& arguments,
-    const ops::npu_lightning_indexer_prolog_pto::Sizes& sizes);
+    const ops::npu_lightning_indexer_prolog_pto::CallShape& sizes);
 
 }  // namespace custom_pypto_lightning_indexer_prolog::npu

@@ -34,6 +34,10 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """The op in plain PyTorch, and how to compare with it."""
-    from . import comparison, reference
+    from . import projection_comparison, reference
 
-    return {OP: Reference(reference.prolog, comparison.compare, comparison.compare_caches)}
+    return {
+        OP: Reference(
+            reference.prolog, projection_comparison.compare, projection_comparison.compare_caches
+        )
+    }

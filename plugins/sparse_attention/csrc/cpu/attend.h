@@ -15,7 +15,7 @@
 #include <custom_pypto_blocks/cpu/exp2.h>
 #include <custom_pypto_blocks/cpu/operands.h>
 
-#include "kernels.h"
+#include "attention_kernels.h"
 #include "key_prefetcher.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {

@@ -1,7 +1,7 @@
 // Prefetches selected keys while earlier ones are multiplied.
 #pragma once
 
-#include "kernels.h"
+#include "attention_kernels.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

@@ -105,7 +105,7 @@ void selected_attention(const AttentionArguments& a, const Tensor& out) {
   attend(a, out, std::nullopt, IndexOrder::last);
 }
 
-void attention_grad(const GradOp::Arguments& a, const GradOp::Sizes& s,
+void attention_grad(const GradOp::Arguments& a, const GradOp::CallShape& s,
                     const GradOp::Outputs& out) {
   if (is_zero(a)) {
     for (Tensor each : {out.d_query, out.d_key, out.d_value, out.d_query_rope, out.d_key_rope}) {

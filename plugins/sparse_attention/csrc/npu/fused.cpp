@@ -23,7 +23,7 @@ const KernelChoice indexer(Fused::name, {"aclnnLightningIndexerPto", "aclnnLight
 const KernelChoice attender(Fused::name, {"aclnnSparseFlashAttention"});
 
 // The kernel takes contiguous caches only; a copy would not be updated in place.
-bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
+bool fits_fused(const Fused::Arguments& a, const Fused::CallShape& s) {
   if (!Fused::aclnnSparseAttentionPto_supports(a, s)) return false;
   for (const Tensor* weight :
        {&a.w_dq, &a.w_uq_qr, &a.w_dkv_kr, &a.w_idx_qb, &a.w_idx_k, &a.w_idx_proj}) {
@@ -35,25 +35,26 @@ bool fits_fused(const Fused::Arguments& a, const Fused::Sizes& s) {
 
 // Throws what the pieces would refuse, and for kernels that the machine lacks, before any cache is
 // written.
-void check_pieces(const Fused::Arguments& a, const Fused::Sizes& s) {
+void check_pieces(const Fused::Arguments& a, const Fused::CallShape& s) {
   attender.get();
   Fused::check_limits_of_aclnnSparseFlashAttention(a, s);
   if (indexer.get().is("aclnnLightningIndexerPto")) return;
   Fused::check_limits_of_aclnnLightningIndexer(a, s);
 }
 
-void compose(const Fused::Arguments& a, const Fused::Sizes& s, const Tensor& out) {
+void compose(const Fused::Arguments& a, const Fused::CallShape& s, const Tensor& out) {
   check_pieces(a, s);
-  const MlaOutputs prolog = mla_prolog(Fused::name, ops::mla::arguments(a), ops::mla::sizes(s));
+  const MlaOutputs prolog =
+      mla_prolog(Fused::name, ops::mla::arguments(a), ops::mla::call_shape(s));
   const IndexerOutputs index = indexer_prolog(Fused::name, ops::indexer::arguments(a),
-                                              ops::indexer::sizes(s), prolog.q_norm);
+                                              ops::indexer::call_shape(s), prolog.q_norm);
   const Tensor selected = select_keys(a, index);
   selected_attention(SelectedAttention(a, s, prolog, selected).arguments(), out);
 }
 
 }  // namespace
 
-void sparse_attention(const Fused::Arguments& a, const Fused::Sizes& s,
+void sparse_attention(const Fused::Arguments& a, const Fused::CallShape& s,
                       const Fused::Outputs& outputs) {
   check_declared(Fused::name, ops::mla::weight_tensors(ops::mla::arguments(a)));
   check_declared(Fused::name, ops::indexer::weight_tensors(ops::indexer::arguments(a)));

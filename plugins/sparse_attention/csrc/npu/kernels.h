@@ -10,11 +10,11 @@ namespace custom_pypto_sparse_attention::npu {
 // Launches CANN's aclnnMlaPrologV3WeightNz if the weights are in NZ format and it takes the sizes,
 // else stock torch ops. Errors begin with `op`.
 MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& arguments,
-                      const ops::mla::Sizes& sizes);
+                      const ops::mla::CallShape& sizes);
 
 // Launches stock torch ops.
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& arguments,
-                              const ops::indexer::Sizes& sizes, const Tensor& q_norm);
+                              const ops::indexer::CallShape& sizes, const Tensor& q_norm);
 
 // Launches CANN's aclnnSparseFlashAttention.
 void attention(const AttentionArguments& arguments, const AttentionSizes& sizes,
@@ -26,13 +26,13 @@ void selected_attention(const AttentionArguments& arguments, const Tensor& out);
 
 // Launches CANN's aclnnSparseFlashAttentionGrad.
 void attention_grad(const ops::npu_sparse_flash_attention_grad::Arguments& arguments,
-                    const ops::npu_sparse_flash_attention_grad::Sizes& sizes,
+                    const ops::npu_sparse_flash_attention_grad::CallShape& sizes,
                     const ops::npu_sparse_flash_attention_grad::Outputs& outputs);
 
 // Launches a custom package's aclnnSparseAttentionPto if the caches are contiguous and NZ order can
 // hold the weights, else the ops that it consists of.
 void sparse_attention(const ops::npu_sparse_attention_pto::Arguments& arguments,
-                      const ops::npu_sparse_attention_pto::Sizes& sizes,
+                      const ops::npu_sparse_attention_pto::CallShape& sizes,
                       const ops::npu_sparse_attention_pto::Outputs& outputs);
 
 }  // namespace custom_pypto_sparse_attention::npu

@@ -27,7 +27,7 @@ bool has_these_parameters() {
   return is_known;
 }
 
-bool fits_stock(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
+bool fits_stock(const ops::mla::Arguments& a, const ops::mla::CallShape& s) {
   if (!ops::npu_mla_prolog::aclnnMlaPrologV3WeightNz_supports(a, s) || !has_these_parameters()) {
     return false;
   }
@@ -52,7 +52,7 @@ void run_stock(const Kernel& kernel, const ops::mla::Arguments& a, const MlaOutp
 }
 
 // The steps of README.md, in the same order and with the same roundings.
-MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
+MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::CallShape& s) {
   const NoGradGuard no_grad;
   const ScalarType dtype = a.x.scalar_type();
   const Tensor x = as_rows(a.x);
@@ -79,7 +79,7 @@ MlaOutputs compose(const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
 
 }  // namespace
 
-MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::mla::Sizes& s) {
+MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::mla::CallShape& s) {
   check_declared(op, ops::mla::weight_tensors(a));
   const bool is_empty = token_count(s.tokens) == 0;
   const Kernel* kernel = !is_empty && fits_stock(a, s) ? stock.try_get() : nullptr;
@@ -90,7 +90,7 @@ MlaOutputs mla_prolog(const char* op, const ops::mla::Arguments& a, const ops::m
 }
 
 IndexerOutputs indexer_prolog(const char* op, const ops::indexer::Arguments& a,
-                              const ops::indexer::Sizes& s, const Tensor& q_norm) {
+                              const ops::indexer::CallShape& s, const Tensor& q_norm) {
   check_declared(op, ops::indexer::weight_tensors(a));
   const int64_t tokens = token_count(s.tokens);
   if (tokens == 0) return ops::npu_indexer_prolog::allocate(a, s, op);

@@ -84,14 +84,14 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """Each op in plain PyTorch, and how to compare with it."""
-    from . import comparison, gradient_reference, reference
+    from . import attention_comparison, gradient_reference, reference
 
     return {
-        FUSED: Reference(reference.sparse_attention, comparison.compare_fused),
-        MLA_PROLOG: Reference(reference.mla_prolog, comparison.compare),
-        INDEXER_PROLOG: Reference(reference.indexer_prolog, comparison.compare),
-        ATTENTION: Reference(reference.sparse_flash_attention, comparison.compare),
+        FUSED: Reference(reference.sparse_attention, attention_comparison.compare_fused),
+        MLA_PROLOG: Reference(reference.mla_prolog, attention_comparison.compare),
+        INDEXER_PROLOG: Reference(reference.indexer_prolog, attention_comparison.compare),
+        ATTENTION: Reference(reference.sparse_flash_attention, attention_comparison.compare),
         ATTENTION_GRAD: Reference(
-            gradient_reference.sparse_flash_attention_grad, comparison.compare
+            gradient_reference.sparse_flash_attention_grad, attention_comparison.compare
         ),
     }

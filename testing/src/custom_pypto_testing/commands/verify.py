@@ -16,7 +16,7 @@ from custom_pypto_cli.commands.doctor import examine
 from custom_pypto_cli.terminal import show
 from custom_pypto_discovery import distributions
 
-from custom_pypto_testing.verification import in_child
+from custom_pypto_testing.verification import isolated_checks
 from custom_pypto_testing.verification.processes import RUNS, Verification
 from custom_pypto_testing.verification.report import Result, Verdict, WrittenReport
 
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(f"--output: {path} exists; name a new file, or remove it", status=2)
     limit = options.time_limit
     npus = _describe_npus(limit) if options.device == "npu" else {}
-    found = load_or_explain(in_child.find, options.names, time_limit=limit)
+    found = load_or_explain(isolated_checks.find, options.names, time_limit=limit)
     if not found["plugins"]:
         reason = found["unknown"] or "no op plugin is installed, so there is nothing to check"
         raise CommandError(reason, status=2)
@@ -120,7 +120,7 @@ def _describe_npus(time_limit: float) -> dict[str, str]:
     Raises:
         CommandError: there is none that torch_npu can use.
     """
-    outcome = subprocess_call.call(in_child.describe_npus, time_limit=time_limit)
+    outcome = subprocess_call.call(isolated_checks.describe_npus, time_limit=time_limit)
     if outcome.ok and outcome.value:
         return cast("dict[str, str]", outcome.value)
     if distributions.version("torch_npu") is None:

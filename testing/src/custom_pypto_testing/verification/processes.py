@@ -10,7 +10,7 @@ from typing import Any
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 
-from . import in_child
+from . import isolated_checks
 from .report import FASTER, Result, Verdict
 
 _MACHINE = "machine"
@@ -119,7 +119,7 @@ class Verification:
         op = "" if subject == _MACHINE else subject
         start = time.monotonic()
         outcome = subprocess_call.call(
-            in_child.check,
+            isolated_checks.check,
             checks,
             op,
             self._device,

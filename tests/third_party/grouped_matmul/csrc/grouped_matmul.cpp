@@ -34,7 +34,7 @@ void multiply(const std::vector<float>& a, const std::vector<float>& b,
   });
 }
 
-void grouped_matmul_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   for (std::size_t i = 0; i < a.x.size(); ++i) {
     const auto x = custom_pypto::read_floats(a.x[i]);
     const auto weight = custom_pypto::read_floats(a.weight[i]);

@@ -5,7 +5,8 @@
 
 using custom_pypto::Tensor;
 
-static void add_products(const ops::add_products_::Arguments& a, const ops::add_products_::Sizes& s,
+static void add_products(const ops::add_products_::Arguments& a,
+                         const ops::add_products_::CallShape& s,
                          const ops::add_products_::Outputs&) {
   const Tensor columns = torch::stable::contiguous(a.columns);
   custom_pypto::visit_dtype<float, double>(

@@ -29,7 +29,7 @@ const T* row_of(const Tensor& x, int64_t head) {
 }
 
 template <typename T>
-void forward(const Op::Arguments& a, const Op::Sizes& s, const Tensor& to) {
+void forward(const Op::Arguments& a, const Op::CallShape& s, const Tensor& to) {
   using W = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const auto weight = custom_pypto::read_floats<W>(a.weight);
   const auto cosines = custom_pypto::read_floats<W>(a.cos);
@@ -56,7 +56,7 @@ void forward(const Op::Arguments& a, const Op::Sizes& s, const Tensor& to) {
   });
 }
 
-void norm_rope_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void norm_rope_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   custom_pypto::visit_dtype<float, double, custom_pypto::Half, custom_pypto::BFloat16>(
       Op::name, "x", a.x.scalar_type(),
       [&](auto tag) { forward<typename decltype(tag)::type>(a, s, out.result); });

@@ -37,7 +37,7 @@ void for_each_slot(const char* op, const Tensor& slots, const PagedCache& cache,
   });
 }
 
-void paged_write_cpu(const ops::paged_write::Arguments& a, const ops::paged_write::Sizes& s,
+void paged_write_cpu(const ops::paged_write::Arguments& a, const ops::paged_write::CallShape& s,
                      const ops::paged_write::Outputs&) {
   const char* op = ops::paged_write::name;
   const auto bytes = static_cast<int64_t>(a.rows.element_size());
@@ -64,7 +64,7 @@ void write_int8(const T* row, int64_t size, int8_t* to, float* scale) {
 }
 
 void paged_write_int8_cpu(const ops::paged_write_int8::Arguments& a,
-                          const ops::paged_write_int8::Sizes& s,
+                          const ops::paged_write_int8::CallShape& s,
                           const ops::paged_write_int8::Outputs&) {
   const char* op = ops::paged_write_int8::name;
   const auto cache = custom_pypto::heads_of(op, "cache", a.cache, CacheUse::written);

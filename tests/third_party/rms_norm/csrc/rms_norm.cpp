@@ -39,7 +39,7 @@ void normalise(const Op::Arguments& a, int64_t size, const Op::Outputs& out) {
   });
 }
 
-void rms_norm_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void rms_norm_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   custom_pypto::visit_dtype<float, custom_pypto::Half, custom_pypto::BFloat16>(
       Op::name, "x", a.x.scalar_type(),
       [&](auto tag) { normalise<typename decltype(tag)::type>(a, s.D, out); });

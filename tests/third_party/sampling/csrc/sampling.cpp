@@ -50,7 +50,7 @@ int64_t choose(const std::vector<double>& p, const float* noise, double top_p) {
 }
 
 template <typename T>
-void sample(const Op::Arguments& a, const Op::Sizes& s, const Tensor& noise, int64_t* tokens) {
+void sample(const Op::Arguments& a, const Op::CallShape& s, const Tensor& noise, int64_t* tokens) {
   const T* logits = a.logits.const_data_ptr<T>();
   const float* drawn = noise.const_data_ptr<float>();
   custom_pypto::parallel_for(0, s.B, 1 + kGrain / s.V, [&](int64_t begin, int64_t end) {
@@ -61,7 +61,7 @@ void sample(const Op::Arguments& a, const Op::Sizes& s, const Tensor& noise, int
   });
 }
 
-void sample_tokens_cpu(const Op::Arguments& a, const Op::Sizes& s, const Op::Outputs& out) {
+void sample_tokens_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   const Tensor noise = custom_pypto::call_op<Tensor>(
       "aten::exponential_", "",
       custom_pypto::empty(a.logits.sizes(), custom_pypto::dtype_of<float>, a.logits.device()), 1.0,

@@ -23,7 +23,7 @@ void scale_shift(const void* self, void* out, int64_t count, double scale, doubl
   for (int64_t i = 0; i < count; ++i) y[i] = static_cast<T>(static_cast<Wide>(x[i]) * a + b);
 }
 
-void scale_shift_cpu(const Op::Arguments& a, const Op::Sizes&, const Op::Outputs& out) {
+void scale_shift_cpu(const Op::Arguments& a, const Op::CallShape&, const Op::Outputs& out) {
   custom_pypto::visit_dtype<float, double, Half, BFloat16>(
       Op::name, "self", a.self.scalar_type(), [&](auto tag) {
         using T = typename decltype(tag)::type;

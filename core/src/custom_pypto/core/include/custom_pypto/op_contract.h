@@ -264,10 +264,9 @@ namespace detail {
 template <class Op, typename = void>
 inline constexpr bool allocates = false;
 template <class Op>
-inline constexpr bool
-    allocates<Op, std::void_t<decltype(Op::allocate(std::declval<const typename Op::Arguments&>(),
-                                                    std::declval<const typename Op::Sizes&>()))>> =
-        true;
+inline constexpr bool allocates<
+    Op, std::void_t<decltype(Op::allocate(std::declval<const typename Op::Arguments&>(),
+                                          std::declval<const typename Op::CallShape&>()))>> = true;
 
 }  // namespace detail
 
@@ -275,28 +274,29 @@ inline constexpr bool
 template <class Op, auto kernel>
 typename Op::Outputs run_kernel(const typename Op::Arguments& arguments) {
   using Arguments = typename Op::Arguments;
-  using Sizes = typename Op::Sizes;
+  using CallShape = typename Op::CallShape;
   using Outputs = typename Op::Outputs;
   using Kernel = decltype(kernel);
-  constexpr bool makes = std::is_convertible_v<Kernel, Outputs (*)(const Arguments&, const Sizes&)>;
+  constexpr bool makes =
+      std::is_convertible_v<Kernel, Outputs (*)(const Arguments&, const CallShape&)>;
   constexpr bool fills =
-      std::is_convertible_v<Kernel, void (*)(const Arguments&, const Sizes&, const Outputs&)>;
+      std::is_convertible_v<Kernel, void (*)(const Arguments&, const CallShape&, const Outputs&)>;
   if constexpr (makes) {
     return kernel(arguments, Op::check(arguments));
   } else if constexpr (fills && detail::allocates<Op>) {
-    const Sizes sizes = Op::check(arguments);
+    const CallShape sizes = Op::check(arguments);
     Outputs outputs = Op::allocate(arguments, sizes);
     kernel(arguments, sizes, outputs);
     return outputs;
   } else if constexpr (detail::allocates<Op>) {
     static_assert(makes || fills,
                   "custom_pypto: a kernel of an op in ops.h is void(const Arguments&, const "
-                  "Sizes&, const Outputs&), or Outputs(const Arguments&, const Sizes&)");
-    return Op::allocate(arguments, Sizes());
+                  "CallShape&, const Outputs&), or Outputs(const Arguments&, const CallShape&)");
+    return Op::allocate(arguments, CallShape());
   } else {
     static_assert(makes,
                   "custom_pypto: ops.toml does not say what this op's outputs are, so its kernel "
-                  "is Outputs(const Arguments&, const Sizes&)");
+                  "is Outputs(const Arguments&, const CallShape&)");
     throw std::logic_error("unreachable");
   }
 }

@@ -126,9 +126,9 @@ template <class Op>
 class OpRegistrar {
  public:
   // Registers `kernel` for a dispatch key such as "CPU" or "PrivateUse1". It is called with checked
-  // arguments, and has one of two forms:
-  //   void kernel(const Op::Arguments&, const Op::Sizes&, const Op::Outputs&)  fills the outputs
-  //   Op::Outputs kernel(const Op::Arguments&, const Op::Sizes&)               makes them itself
+  // arguments, and fills or makes the outputs:
+  //   void kernel(const Op::Arguments&, const Op::CallShape&, const Op::Outputs&)  fills them
+  //   Op::Outputs kernel(const Op::Arguments&, const Op::CallShape&)               makes them
   // Tensors without memory are refused before, and what must not be written in place; the version
   // counter of every argument that the schema marks as written to (`Tensor(a!)`) is bumped. Throws
   // RegistrationError when the op has a kernel for the key already, or when torch refuses it.

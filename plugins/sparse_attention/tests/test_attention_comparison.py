@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from custom_pypto_plugin import SampleInput
-from custom_pypto_sparse_attention import comparison, reference, samples
+from custom_pypto_sparse_attention import attention_comparison, reference, samples
 from custom_pypto_sparse_attention.ops import TOP_K
 from torch import Tensor
 
@@ -31,7 +31,9 @@ REJECTED: dict[str, Change] = {
 def assert_selection(decoded: reference.Decoded, change: Change) -> None:
     selection = decoded.selection()
     change(selection[0, 0, 0], decoded.scores[0].argsort(descending=True))
-    comparison.assert_selection(selection, decoded, comparison.SCORE_TOLERANCE[torch.bfloat16])
+    attention_comparison.assert_selection(
+        selection, decoded, attention_comparison.SCORE_TOLERANCE[torch.bfloat16]
+    )
 
 
 def test_accepts_another_choice_among_nearly_equal_scores(decoded: reference.Decoded) -> None:
@@ -53,9 +55,9 @@ def test_rejects_an_output_of_another_selection() -> None:
     half = decoded.selection()
     half[..., 1024:] = -1
     wrong = reference.attend(decoded, arguments, half)
-    comparison.compare_fused(expected, expected, sample)
+    attention_comparison.compare_fused(expected, expected, sample)
     with pytest.raises(AssertionError, match=r"output: .* elements are wrong"):
-        comparison.compare_fused(wrong, expected, sample)
+        attention_comparison.compare_fused(wrong, expected, sample)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
@@ -64,20 +66,20 @@ def test_tolerance_is_on_999_of_1000_elements(dtype: torch.dtype) -> None:
     actual = expected.clone()
     actual[:2] += 0.035 if dtype == torch.bfloat16 else 0.02 if dtype == torch.float16 else 2e-3
     if dtype == torch.bfloat16:
-        comparison.assert_close(actual, expected)
+        attention_comparison.assert_close(actual, expected)
     actual[:3] = 1.1
     with pytest.raises(AssertionError, match=r"3 of 2000 elements .* and 2 wrong elements"):
-        comparison.assert_close(actual, expected)
+        attention_comparison.assert_close(actual, expected)
 
 
 def test_tolerance_is_on_the_whole_too() -> None:
     expected = torch.ones(2000, dtype=torch.bfloat16)
     with pytest.raises(AssertionError, match=r"a cosine difference of 1.2e-05"):
-        comparison.assert_close(expected * 1.0079, expected)
+        attention_comparison.assert_close(expected * 1.0079, expected)
 
 
 def test_infinities_must_be_where_they_are_expected() -> None:
     expected = torch.tensor([1.0, -torch.inf])
-    comparison.assert_close(expected, expected.clone())
+    attention_comparison.assert_close(expected, expected.clone())
     with pytest.raises(AssertionError, match="-inf at the same positions"):
-        comparison.assert_close(expected.flip(0), expected)
+        attention_comparison.assert_close(expected.flip(0), expected)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from custom_pypto_lightning_indexer import comparison, reference, samples
+from custom_pypto_lightning_indexer import reference, samples, selection_comparison
 from custom_pypto_plugin import SampleInput
 
 
@@ -18,7 +18,7 @@ def compare(positions: list[int], scores: list[float]) -> None:
     sample = sample_with(scores)
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
     actual = torch.tensor(positions, dtype=torch.int32).reshape(1, 1, 1, -1)
-    comparison.compare(actual, expected, sample)
+    selection_comparison.compare(actual, expected, sample)
 
 
 def test_accepts_the_reference() -> None:
@@ -54,7 +54,7 @@ def test_refuses_positions_in_a_row_that_sees_no_key() -> None:
     sample.kwargs["actual_seq_lengths_key"] = torch.tensor([0])
     expected = torch.full((1, 1, 1, 3), -1, dtype=torch.int32)
     with pytest.raises(AssertionError, match="sees no key"):
-        comparison.compare(torch.zeros_like(expected), expected, sample)
+        selection_comparison.compare(torch.zeros_like(expected), expected, sample)
 
 
 def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(
@@ -69,12 +69,12 @@ def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(
     expected = reference.lightning_indexer(*sample.args, **sample.kwargs)
     assert expected.flatten().tolist() == [0, 1, 2]
     with pytest.raises(AssertionError, match="place 0 is position 2 with score 2"):
-        comparison.compare(expected.roll(1), expected, sample)
+        selection_comparison.compare(expected.roll(1), expected, sample)
 
 
 @pytest.mark.parametrize("sample", list(samples.lightning_indexer("cpu")), ids=lambda s: s.name)
 def test_scores_are_those_of_the_reference(sample: SampleInput) -> None:
-    rows = list(comparison._rows(*sample.args, **sample.kwargs))
+    rows = list(selection_comparison._rows(*sample.args, **sample.kwargs))
     expected = list(reference.score_rows(*sample.args, **sample.kwargs))
     for row, (at, scores) in zip(rows, expected, strict=True):
         assert row.at == at
@@ -84,7 +84,7 @@ def test_scores_are_those_of_the_reference(sample: SampleInput) -> None:
 def test_magnitudes_are_scores_with_every_product_made_positive() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([30], heads=6, key_heads=2))
     made_positive = [each.abs() for each in sample.args]
-    rows = comparison._rows(*sample.args, **sample.kwargs)
+    rows = selection_comparison._rows(*sample.args, **sample.kwargs)
     expected = reference.score_rows(*made_positive, **sample.kwargs)
     for row, (_, scores) in zip(rows, expected, strict=True):
         torch.testing.assert_close(row.magnitudes, scores)
