@@ -49,7 +49,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(
 SHOWN = {
     "docs/binding.md": (
         "plugins/*/ops.toml",
-        "docs/contract.md",
+        "docs/smallest.md",
         "tests/third_party/*/src/*/__init__.py",
     ),
     "docs/npu.md#Launched directly": (

@@ -2,7 +2,7 @@
 
 acme_lists writes to lists of tensors, acme_grouped_matmul returns them. The kernels of gated_silu
 are Python functions: it needs no compiler, and its wheel fits every platform. acme_square is the
-three files that docs/contract.md begins with.
+three files of docs/smallest.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ gated_silu: argument 'gate' must have the dtype of 'x' (float32), got int32
 True
 """
 
-CONTRACT_PAGE = (ROOT / "docs" / "contract.md").read_text(encoding="utf-8")
+SMALLEST = (ROOT / "docs" / "smallest.md").read_text(encoding="utf-8")
 FILE = re.compile(r"^`([\w.]+)`:\n\n```\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 USE = """\
@@ -161,7 +161,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("lists", "grouped_matmul"):
         write_project(PLUGIN.with_name(name), folder / name, name)
     (folder / "square").mkdir()
-    files = dict(FILE.findall(CONTRACT_PAGE))
+    files = dict(FILE.findall(SMALLEST))
     assert files.keys() == {"pyproject.toml", "ops.toml", "square.cpp"}
     for name, text in files.items():
         (folder / "square" / name).write_text(text, encoding="utf-8")

@@ -12,7 +12,7 @@ import pytest
 from libtorch_npu import exported, looked_up, package
 from programs import run_program, run_python
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "npu.md").read_text("utf-8")
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "launches.md").read_text("utf-8")
 
 
 def readable(symbol: str) -> str:

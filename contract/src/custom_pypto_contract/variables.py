@@ -32,18 +32,18 @@ GROUPS = {
         " load, if they are what it says",
     },
     "Calls of ops": {
-        LOG: "[logs each call](discovery.md#the-log-of-calls): `1`: to standard error; a path: to"
+        LOG: "[logs each call](debugging.md#the-log-of-calls): `1`: to standard error; a path: to"
         " the end of that file; `0`: off",
-        RECORD: "[keeps the arguments of each call](discovery.md#the-record-of-calls) in this file;"
+        RECORD: "[keeps the arguments of each call](debugging.md#the-record-of-calls) in this file;"
         " if it is a folder, tensors, too; `0`: off",
     },
     "Kernels": {
         CPU_ISA: "forces the [instruction set of CPU kernels](building.md#instruction-sets), such"
         " as `avx2`; unset: the best that the machine has",
-        NPU_ALLOCATION: "`1`: [results of launches are allocated faster](npu.md#switches)",
-        NPU_EXECUTOR_CACHE: "`1`: launches use [CANN's executor cache](npu.md#switches)",
+        NPU_ALLOCATION: "`1`: [results of launches are allocated faster](launches.md#switches)",
+        NPU_EXECUTOR_CACHE: "`1`: launches use [CANN's executor cache](launches.md#switches)",
         NPU_HEADERS: "`0`: launches are not compared with [headers of"
-        " kernels](npu.md#headers-of-kernels)",
+        " kernels](launches.md#headers-of-kernels)",
     },
     "Builds": {
         BUILD_CHECK: "`0`: [core does not import the result](building.md#what-the-build-refuses)"
