@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from .fork_locks import FIRST_USE
 
-# The wheels are not on PyPI yet: where each is in a clone of the project.
+# Where each wheel is in a clone of the project.
 FOLDERS = {
     "custom-pypto-core": "./core",
     "custom-pypto-build": "./builder",
