@@ -49,8 +49,8 @@ _VARIABLES = """\
 | of compilers and builds: `CXX`, `CXXFLAGS`, `MAX_JOBS`, `NPU_ARCH`, `SOURCE_DATE_EPOCH`, ... | \
 [building.md](building.md#compiler-and-flags) |
 | of CANN: `ASCEND_HOME_PATH`, `ASCEND_OPP_PATH`, `ASCEND_CUSTOM_OPP_PATH` | \
-[npu.md](launches.md#where-kernels-are-looked-for) |
-| of torch_npu: `TASK_QUEUE_ENABLE` | [npu.md](launches.md#what-a-launch-promises) |
+[launches.md](launches.md#where-kernels-are-looked-for) |
+| of torch_npu: `TASK_QUEUE_ENABLE` | [launches.md](launches.md#what-a-launch-promises) |
 | of a plugin: they contain its name, `CUSTOM_PYPTO_<NAME>_*` | its README; so far \
 [one of sparse_attention](../plugins/sparse_attention/README.md#weights), \
 `CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS`, read at the first call |

@@ -106,7 +106,7 @@ RULE = (
 _RULES = tables.list_of(_record(RULE, ["argument", "check"]))
 
 LIMITS_OF_KERNEL = (
-    Key("reason", _plain_text, "why, which each error ends in", is_prose=True),
+    Key("reason", _plain_text, "why; each error ends with it", is_prose=True),
     Key("rules", _RULES, "the limits"),
 )
 
