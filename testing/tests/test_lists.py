@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.api import compile_definition
 from custom_pypto.core.contracts import evaluate_cost
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto.core.errors import PluginError
 from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.contract_data import read_contract
@@ -213,18 +211,3 @@ def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
     with mode:
         kernel(*given)
     assert not shapes.guards
-
-
-def test_a_misspelt_function_in_a_definition_is_named() -> None:
-    contract = contract_of(
-        '[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "torch.nn.functional.relus(x)"'
-    )
-    hint = f"torch.nn.functional.relus, which torch {torch.__version__} does not have; did"
-    with pytest.raises(PluginError, match=re.escape(hint)):
-        compile_definition(contract)
-
-
-def test_a_definition_may_name_ops_that_are_not_there_yet() -> None:
-    text = "torch.ops.custom_pypto.no_such_op(torch.float32, x.sofmax)"
-    contract = contract_of(f'[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "{text}"')
-    assert compile_definition(contract) is not None

@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 
 import torch
-from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_plugin import Reference
 
 from custom_pypto_testing import checks
-from custom_pypto_testing.case import Case, one_of_each_graph
+from custom_pypto_testing.case import Case, describe_arguments, one_of_each_graph
 from custom_pypto_testing.checks.contract import drawn_cases
 from custom_pypto_testing.checks.on_device import NotCheckedError
 from custom_pypto_testing.ops_under_test import Op, op_of_plugin
