@@ -23,9 +23,9 @@ from typing import Any
 from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
+from custom_pypto_contract.dispatch_keys import DEVICE_KEYS
 from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_contract.manifest import OPP_LIBRARY
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import torch
+from custom_pypto_contract.dispatch_keys import COMPOSED, CPU, EVERY_DEVICE, NPU
 from custom_pypto_plugin import Reference
 
 from custom_pypto_testing import checks
@@ -18,8 +19,7 @@ from custom_pypto_testing.sample_generator import DrawingError
 
 from .report import Verdict
 
-_KEYS = {"npu": "PrivateUse1", "cpu": "CPU"}
-_COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
+_KEYS = {"npu": NPU, "cpu": CPU}
 
 Note = Callable[[str], None]
 """Is told which call comes next: it may be the last one of the process."""
@@ -110,7 +110,7 @@ def check_calls(
 
 
 def _has_kernel(op: Op, device: str) -> bool:
-    return any(map(op.has_kernel_for, (_KEYS[device], *_COMPOSITE)))
+    return any(map(op.has_kernel_for, (_KEYS[device], COMPOSED, EVERY_DEVICE)))
 
 
 def _calls_of(op: Op) -> Iterator[Case]:
