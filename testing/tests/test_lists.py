@@ -54,6 +54,24 @@ def refusal(given: dict[str, Any], toml: str = GROUPED) -> str:
     return str(caught.value)
 
 
+def test_a_symbolic_size_that_is_0_divides_as_the_page_says() -> None:
+    contract = contract_of(
+        """
+[op]
+schema = "op(Tensor x, Tensor y) -> Tensor"
+tensors = { x = { shape = "M" }, y = { shape = "N" } }
+outputs.z = { shape = "M//N M%N", dtype = "=x" }
+"""
+    )
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x, y = (mode.from_tensor(torch.zeros(size)) for size in (5, 3))
+    for start, sizes in ((1, [2, 1]), (3, [0, 5])):
+        with mode:
+            rest = y[start:]
+            assert isinstance(rest.shape[0], torch.SymInt)
+            assert [*fake_kernel(lazy(contract))(x, rest).shape] == sizes
+
+
 def test_outputs_have_a_tensor_for_each_of_the_list() -> None:
     y, sizes = fake_kernel(lazy(contract_of(GROUPED)))(**call((2, 3, 4), (5, 3, 1)))
     assert [list(each.shape) for each in y] == [[2, 8], [5, 2]]
