@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from cpp_library import Library, registered
+from custom_pypto_contract.dispatch_keys import BACKEND_KEYS, DISPATCH_KEYS
 
 ops = torch.ops.custom_pypto
 
@@ -16,6 +17,10 @@ ops = torch.ops.custom_pypto
 @pytest.fixture(scope="module", autouse=True)
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     yield from registered(tmp_path_factory, "kernels")
+
+
+def test_cpp_and_python_name_the_same_keys_of_kernels_that_use_memory() -> None:
+    assert tuple(filter(ops.headers_is_backend_key, DISPATCH_KEYS)) == BACKEND_KEYS
 
 
 E8M0 = torch.empty(2, 3, dtype=torch.float8_e8m0fnu)  # which the stable ABI lacks

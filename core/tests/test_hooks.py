@@ -70,6 +70,13 @@ FAKES_THAT_WORK = {
         {FAKES: returning({"first": abs, "second.overload": abs})},
         ["first", "second.overload"],
     ),
+    "in a wrapper": (
+        {
+            FAKES: returning({"first": len}),
+            "around": hookimpl(lambda: {**(yield), "first": abs}, specname=FAKES, wrapper=True),
+        },
+        ["first"],
+    ),
     "by specname": ({"fakes": hookimpl(lambda: {"first": abs}, specname=FAKES)}, ["first"]),
     "of the generated ones": ({FAKES: from_generated}, ["first"]),
     "with an argument that has a default": ({FAKES: from_default}, ["first"]),
@@ -104,26 +111,6 @@ def test_unregister_takes_the_plugin_out_of_the_manager() -> None:
     assert not hooks.implements(FAKES)
 
 
-class Unhashable(dict[str, str]):
-    """What another plugin has registered in the manager by itself."""
-
-    @hookimpl
-    def custom_pypto_fakes(self) -> None:
-        raise AssertionError
-
-    @hookimpl
-    def custom_pypto_fake(self) -> None:
-        raise AssertionError
-
-
-def test_what_another_plugin_has_registered_is_not_judged() -> None:
-    name = manager.register(other := Unhashable())
-    try:
-        assert fakes_of(hooks_of(custom_pypto_fakes=returning({"first": abs}))) == {"first": abs}
-    finally:
-        manager.unregister(other, name)
-
-
 def test_a_module_that_raises_while_it_is_registered_does_not_stay() -> None:
     class Raising(ModuleType):
         def __dir__(self) -> list[str]:
@@ -147,9 +134,8 @@ WITHOUT_DECORATOR = (
     "it defines 'custom_pypto_fakes' without the decorator that makes it a hook; write @hookimpl"
     " (from custom_pypto_plugin) above it"
 )
-UNKNOWN = "unknown hook {!r}"
 ALL_HOOKS = (
-    "; there are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
+    "; the hooks are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
     " 'custom_pypto_kernels', 'custom_pypto_references', 'custom_pypto_samples'"
 )
 NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in the hookspec"
@@ -161,9 +147,7 @@ NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in t
         (FAKES, undecorated, [WITHOUT_DECORATOR]),
         (FAKES, pluggy.HookimplMarker("pytest")(undecorated), [WITHOUT_DECORATOR]),
         (FAKES, with_other_argument, ["for hook 'custom_pypto_fakes'", NOT_IN_HOOKSPEC]),
-        ("on_load", returning({}), [UNKNOWN.format("on_load"), ALL_HOOKS]),
-        (FAKES, hookimpl(lambda: (yield), wrapper=True), [f"{FAKES} is a wrapper, and wraps"]),
-        (FAKES[:-1], returning({}), [UNKNOWN.format(FAKES[:-1]), f"; did you mean {FAKES!r}?"]),
+        ("on_load", returning({}), ["unknown hook 'on_load' in plugin", ALL_HOOKS]),
     ],
 )
 def test_what_is_no_hook_is_refused(name: str, function: Any, words: list[str]) -> None:
@@ -200,6 +184,7 @@ BAD_RESULTS: list[tuple[str, object, str]] = [
     ),
     (FAKES, raising(SystemExit()), " raised SystemExit"),
     (FAKES, None, " must return a mapping from op names to callables, got NoneType None"),
+    (FAKES, hookimpl(lambda: (yield), wrapper=True), " must return a mapping from op names to"),
     (
         FAKES,
         [("first", 3)],

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from custom_pypto_contract import guarded, platforms, variables
+from custom_pypto_contract.dispatch_keys import CPU, NPU
 from custom_pypto_contract.manifest import GROUP
 from custom_pypto_contract.ops_file import OpsFile
 
@@ -23,7 +24,6 @@ from .errors import BuildError
 from .ops_header.cpp_names import struct_name
 from .settings import Settings
 
-_NPU_KEY = "PrivateUse1"
 # As a script, it would put the folder of this package on sys.path.
 _RUN_CHECK = f"""
 import runpy
@@ -146,11 +146,11 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
 def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:
     for op in ops.ops:
         definition = f"plugin.def<ops::{struct_name(op.name)}>()"
-        launch = f'{definition}.impl<&ops::{struct_name(op.name)}::launch>("{_NPU_KEY}")'
+        launch = f'{definition}.impl<&ops::{struct_name(op.name)}::launch>("{NPU}")'
         if not kernels[op.name]:
             yield (
                 f"the op {op.name!r} has no kernel, so every call of it fails: register one, in C++"
-                f' as `{definition}.impl<&kernel>("CPU")`, in Python by the hook'
+                f' as `{definition}.impl<&kernel>("{CPU}")`, in Python by the hook'
                 " custom_pypto_kernels"
             )
         if not op.schema.returns and not any(each.is_mutable for each in op.arguments):
@@ -158,7 +158,7 @@ def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]
                 f"the op {op.name!r} returns nothing and writes no argument, so torch.compile"
                 " removes its calls: mark in the schema what it writes, as in Tensor(a!) x"
             )
-        if op.npu.launch and _NPU_KEY not in kernels[op.name]:
+        if op.npu.launch and NPU not in kernels[op.name]:
             yield (
                 f"no kernel uses 'launch' of the op {op.name!r}: register it in C++ as `{launch}`,"
                 " or remove the line"

@@ -18,16 +18,9 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: lambda a, b: a + b,
     ast.Sub: lambda a, b: a - b,
     ast.Mult: lambda a, b: a * b,
-    # A size may be 0: `Operands` of custom_pypto/op_contract.h divides by 0 in the same way.
-    ast.FloorDiv: lambda a, b: 0 if _is_zero(b) else a // b,
-    ast.Mod: lambda a, b: a if _is_zero(b) else a % b,
+    ast.FloorDiv: lambda a, b: a // b,
+    ast.Mod: lambda a, b: a % b,
 }
-
-
-def _is_zero(divisor: Any) -> bool:
-    """Whether a divisor is 0; a symbol is not."""
-    return isinstance(divisor, int) and divisor == 0
-
 
 COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: lambda a, b: a == b,
@@ -44,20 +37,21 @@ def evaluate(
     value_of: Callable[[str], Any],
     decide: Decide = bool,
     least: Callable[[Any, Any], Any] = min,
+    is_true: Callable[[Any], bool] = bool,
 ) -> Any:
     """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
     unknown. ``and``, ``or`` and ``not`` are those of three-valued logic. What they do not need has
     no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same. `least` is the
-    ``min`` of two values.
+    ``min`` of two values; `is_true` says whether a divisor is 0.
 
     Raises:
         OverflowError: a number does not fit into 64 bits; the text is that of the kernels.
     """
 
     def value(each: ast.expr) -> Any:
-        return evaluate(each, value_of, decide, least)
+        return evaluate(each, value_of, decide, least, is_true)
 
     match node:
         case ast.Constant(constant):
@@ -78,7 +72,11 @@ def evaluate(
             found = value(operand)
             return None if found is None else not found
         case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
-            return _calculate(operator, value(left), value(right))
+            dividend, divisor = value(left), value(right)
+            # A size may be 0: `Operands` of custom_pypto/op_contract.h divides by 0 the same way.
+            if isinstance(operator, ast.FloorDiv | ast.Mod) and is_true(divisor == 0):
+                return 0 if isinstance(operator, ast.FloorDiv) else dividend
+            return _calculate(operator, dividend, divisor)
         case ast.BoolOp(operator, operands):
             return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
         case ast.Call(_, operands):

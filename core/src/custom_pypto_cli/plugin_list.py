@@ -15,11 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from custom_pypto_contract import aclnn_launch
 from custom_pypto_contract.description import describe
+from custom_pypto_contract.dispatch_keys import has_device
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import STRICT
-from custom_pypto_discovery.dispatch_keys import describe_missing_kernel, has_device
 from custom_pypto_discovery.host import HOW_TO_INSTALL_OPS
-from custom_pypto_discovery.installed_plugin import LOADING_ATTRIBUTE, op_family
+from custom_pypto_discovery.installed_plugin import (
+    LOADING_ATTRIBUTE,
+    describe_missing_kernel,
+    op_family,
+)
 
 from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import report_progress

@@ -128,6 +128,15 @@ def uninstall(distribution: str) -> str:
     return f"pip uninstall {shlex.quote(distribution)}"
 
 
+def describe_missing_kernel(op: str, distribution: str) -> tuple[str, str]:
+    """Return what is wrong with an op that has no kernel for any device, and what to do."""
+    advice = (
+        f"upgrade the plugin: {upgrade(distribution)}; its author registers kernels in C++ or by"
+        " the hook custom_pypto_kernels"
+    )
+    return f"{op} has no kernel for any device: its plugin registers none", advice
+
+
 def delete(folder: Path) -> str:
     """Return the advice for metadata that no plugin needs."""
     return f"delete it: rm -r {shlex.quote(str(folder))}"

@@ -23,7 +23,7 @@ hookimpl = pluggy.HookimplMarker(PROJECT)
 _hookspec = pluggy.HookspecMarker(PROJECT)
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:  # type: ignore[empty-body]
     """Return each op's kernels that are Python functions, by dispatch key.
 
@@ -34,7 +34,7 @@ def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:  #
     """
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_fakes(  # type: ignore[empty-body]
     generated: Mapping[str, Callable[..., Any]],
 ) -> Mapping[str, Callable[..., Any]]:
@@ -46,7 +46,7 @@ def custom_pypto_fakes(  # type: ignore[empty-body]
     """
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_autograd() -> Mapping[str, Autograd]:  # type: ignore[empty-body]
     """Return the derivative of each op that has one.
 
@@ -55,7 +55,7 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:  # type: ignore[empty-bod
     """
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
     """Return each op's converter for torchair's graph engine.
 
@@ -65,7 +65,7 @@ def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:  # type: igno
     """
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:  # type: ignore[empty-body]
     """Return, for each op, the function that makes its sample inputs on the device it is given.
 
@@ -74,7 +74,7 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
     """
 
 
-@_hookspec
+@_hookspec(firstresult=True)
 def custom_pypto_references() -> Mapping[str, Reference]:  # type: ignore[empty-body]
     """Return each op's independent implementation, against which its kernels are checked.
 

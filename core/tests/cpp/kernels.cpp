@@ -83,6 +83,8 @@ void throw_in_loop(const ops::headers_throw_in_loop::Arguments& a,
 
 KERNEL(threads, headers_threads) { return {cp::num_threads()}; }
 
+KERNEL(is_backend_key, headers_is_backend_key) { return {cp::detail::is_backend_key(a.key)}; }
+
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
@@ -92,5 +94,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_make_like>().impl<&make_like>("CompositeExplicitAutograd");
   plugin.def<ops::headers_visits>().impl<&visits>("CompositeExplicitAutograd");
   plugin.def<ops::headers_throw_in_loop>().impl<&throw_in_loop>("CompositeExplicitAutograd");
+  plugin.def<ops::headers_is_backend_key>().impl<&is_backend_key>("CompositeExplicitAutograd");
   plugin.def<ops::headers_threads>().impl<&threads>("CompositeExplicitAutograd");
 }

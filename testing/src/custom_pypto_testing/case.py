@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto.core.call_text import describe_argument
 from custom_pypto.core.op_arguments import describe_wrong, tensor_returns
 from custom_pypto_plugin import SampleInput
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -268,3 +269,8 @@ def _map(name: str, value: Any, change: Change) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_map(f"{name}[{i}]", each, change) for i, each in enumerate(value))
     return value
+
+
+def describe_arguments(given: Mapping[str, Any]) -> str:
+    """Return arguments on one line: ``query=float16[2, 8], block_table=None, scale=0.5``."""
+    return ", ".join(f"{name}={describe_argument(value)}" for name, value in given.items())

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import torch
-from custom_pypto.core.call_text import describe_arguments
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
+
+from custom_pypto_testing.case import describe_arguments
 
 from .fuzz_inputs import FuzzCall, fuzz_call
 from .fuzz_oracle import REASONS, TOO_LARGE, Judgement, judge

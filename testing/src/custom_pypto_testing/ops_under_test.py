@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from custom_pypto import core
 from custom_pypto.core.namespace import find_overload
+from custom_pypto_contract.dispatch_keys import AUTOGRAD_KEYS, COMPOSED
 
 from .case import Case
 from .drawn_samples import drawn_samples
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract as Contract
     from custom_pypto_plugin import Reference, SampleInput
     from torch._ops import OpOverload
-
-_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradPrivateUse1")
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +72,12 @@ class Op:
     @property
     def is_differentiable(self) -> bool:
         """Whether the op has an autograd formula."""
-        return any(map(self.has_kernel_for, _AUTOGRAD_KEYS))
+        return any(map(self.has_kernel_for, AUTOGRAD_KEYS))
 
     @property
     def is_composed(self) -> bool:
         """Whether the op is composed of others, which check their arguments themselves."""
-        return self.has_kernel_for("CompositeImplicitAutograd")
+        return self.has_kernel_for(COMPOSED)
 
     def has_kernel_for(self, key: str) -> bool:
         """Whether the op has a kernel for a dispatch key."""

@@ -11,10 +11,11 @@ import torch
 from custom_pypto import core
 from custom_pypto.core import contract
 from custom_pypto.core.call_record import FORMAT, is_drawn
-from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
 from custom_pypto_plugin import SampleInput
+
+from custom_pypto_testing.case import describe_arguments
 
 from .case import Case
 from .checks.values import compare_runs, compare_with_reference, run_of

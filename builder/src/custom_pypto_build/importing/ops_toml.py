@@ -13,6 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from custom_pypto_contract import ops_file
+from custom_pypto_contract.dispatch_keys import NPU
 from custom_pypto_contract.errors import ContractError
 
 from custom_pypto_build.ops_header import find_refusal
@@ -139,7 +140,7 @@ def registration(ops: Iterable[ImportedOp]) -> str:
     for op in ops:
         if op.is_complete:
             name = struct_name(op.name)
-            lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("PrivateUse1");')
+            lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("{NPU}");')
     return "\n".join([*lines, "}", ""])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from custom_pypto_contract.dispatch_keys import NPU
+
 from custom_pypto_build.ops_header.cpp_names import identifier
 from custom_pypto_build.ops_module import STAR_IMPORT, parameters, returned
 
@@ -71,7 +73,7 @@ def cpp_text(made: NewPlugin) -> str:
         types=", ".join(_TYPES[each] for each in DTYPES),
         results="\n".join(f"  T* {to} = out.{of}.mutable_data_ptr<T>();" for to, of in outputs),
         stores="\n".join(f"      {to}[i] = static_cast<T>(product);" for to in pointers),
-        npu='.impl<&Op::launch>("PrivateUse1")' if made.has_npu else "",
+        npu=f'.impl<&Op::launch>("{NPU}")' if made.has_npu else "",
     )
 
 

@@ -18,10 +18,10 @@ from typing import Any
 from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.report import Check, Report
 from custom_pypto_contract import contract_data, elf, manifest, platforms
+from custom_pypto_contract.dispatch_keys import has_device
 from custom_pypto_contract.elf import ElfError, ElfLibrary
 from custom_pypto_contract.manifest import GROUP, Manifest, ManifestError
 from custom_pypto_discovery import discovery, distributions
-from custom_pypto_discovery.dispatch_keys import has_device
 from custom_pypto_discovery.environment import Environment
 from custom_pypto_discovery.host import CORE, this_host
 from custom_pypto_discovery.installed_plugin import InstalledPlugin, normalize_name, reinstall

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -15,11 +14,6 @@ PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
 def name_dtype(dtype: torch.dtype) -> str:
     """Return the name of a dtype as contracts and kernels write it."""
     return str(dtype).removeprefix("torch.")
-
-
-def describe_arguments(given: Mapping[str, Any]) -> str:
-    """Return arguments on one line: ``query=float16[2, 8], block_table=None, scale=0.5``."""
-    return ", ".join(f"{name}={describe_argument(value)}" for name, value in given.items())
 
 
 def describe_argument(value: Any) -> str:

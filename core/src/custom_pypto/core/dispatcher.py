@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
+from custom_pypto_contract.dispatch_keys import COMPOSED, DISPATCH_KEYS
 from custom_pypto_contract.manifest import ManifestOp
-from custom_pypto_discovery.dispatch_keys import DISPATCH_KEYS
 
 from custom_pypto.core.errors import LoadError
 from custom_pypto.core.records import NAMESPACE
@@ -71,7 +71,7 @@ def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]
 
 def needs_fake(op: str) -> bool:
     """Return whether `op` has kernels that need a fake one beside them, and none yet."""
-    return not keys_with_kernels(op, ("Meta", "CompositeImplicitAutograd"))
+    return not keys_with_kernels(op, ("Meta", COMPOSED))
 
 
 def schema_of(op: str) -> Any:

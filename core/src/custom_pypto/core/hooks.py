@@ -43,11 +43,11 @@ class Hooks:
         _check_decorators(module)
         try:
             manager.register(module, plugin)
-            self._check_implementations()
+            manager.check_pending()
         except BaseException as error:
             self.unregister()
             if isinstance(error, pluggy.PluginValidationError):
-                raise HookError(str(error)) from error
+                raise HookError(f"{error}; the hooks are {_quote(sorted(_VALUES))}") from error
             raise
 
     def unregister(self) -> None:
@@ -56,7 +56,7 @@ class Hooks:
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
-        return bool(self._implementations(getattr(manager.hook, hook)))
+        return bool(self._caller(hook).get_hookimpls())
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
@@ -65,12 +65,10 @@ class Hooks:
             HookError: the implementation raised, or its result is not a mapping from names of ops
                 to the hook's type.
         """
-        implementations = self._implementations(getattr(manager.hook, hook))
-        if not implementations:
+        if not self.implements(hook):
             return {}
-        last = implementations[-1]
         try:
-            result: Any = last.function(*(arguments[name] for name in last.argnames))
+            result: Any = self._caller(hook)(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -78,22 +76,8 @@ class Hooks:
         self._check_result(hook, result)
         return cast("Mapping[str, Any]", result)
 
-    def _implementations(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
-        return [each for each in caller.get_hookimpls() if each.plugin is self._module]
-
-    def _check_implementations(self) -> None:
-        # manager.check_pending() also looks at what other plugins have registered.
-        for caller in manager.get_hookcallers(self._module) or ():
-            for each in self._implementations(caller):
-                if not caller.has_spec() and not each.optionalhook:
-                    names = sorted(_VALUES)
-                    hint = did_you_mean(caller.name, names) or f"; there are {_quote(names)}"
-                    raise HookError(f"unknown hook {caller.name!r}{hint}")
-                if each.wrapper or each.hookwrapper:
-                    raise HookError(
-                        f"{caller.name} is a wrapper, and wraps nothing; write @hookimpl without"
-                        " 'wrapper' and 'hookwrapper', and return the mapping"
-                    )
+    def _caller(self, hook: str) -> pluggy.HookCaller:
+        return manager.subset_hook_caller(hook, manager.get_plugins() - {self._module})
 
     def _check_result(self, hook: str, result: object) -> None:
         what, is_right = _VALUES[hook]

@@ -12,14 +12,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from custom_pypto_contract.dispatch_keys import DEVICE_KEYS, EVERY_DEVICE
 from custom_pypto_contract.manifest import Library as LibraryEntry
 from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS, describe_missing_kernel
 from custom_pypto_discovery.installed_plugin import (
     LOADING_ATTRIBUTE,
     InstalledPlugin,
     Status,
+    describe_missing_kernel,
     op_family,
 )
 from custom_pypto_discovery.printable import escape_lines, printable
@@ -31,7 +32,7 @@ from custom_pypto.core.errors import LoadError, describe_error, describe_failure
 from custom_pypto.core.graph import Graph
 from custom_pypto.core.hooks import Hooks
 from custom_pypto.core.library import Library
-from custom_pypto.core.python_kernels import EVERY_DEVICE, PythonKernels, is_random
+from custom_pypto.core.python_kernels import PythonKernels, is_random
 from custom_pypto.core.records import OpRecord, PluginRecord
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
+from custom_pypto_contract.dispatch_keys import COMPOSED, DEVICE_KEYS, EVERY_DEVICE, NPU
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.manifest import ManifestOp
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_plugin import Autograd
 
 from custom_pypto.core.contracts.kernels import checked_kernel
@@ -20,10 +20,6 @@ from custom_pypto.core.mutated_slices import call_on_copies, mend_inductor
 from custom_pypto.core.namespace import find_overload
 from custom_pypto.core.op_arguments import OpArguments
 from custom_pypto.core.records import NAMESPACE
-
-EVERY_DEVICE = "CompositeExplicitAutograd"
-# Its kernels only call other ops, which bump the versions of their mutated arguments.
-_DECOMPOSES = "CompositeImplicitAutograd"
 
 
 class PythonKernels:
@@ -57,9 +53,9 @@ class PythonKernels:
             for key, kernel in by_key.items():
                 _expect_free(op, key)
                 arguments.expect_taken_by(kernel, f"the {key} kernel")
-                if key != _DECOMPOSES:
+                if key != COMPOSED:
                     kernel = checked_kernel(contracts[op], kernel)
-                checked = arguments.with_checks(kernel, uses_memory=key != _DECOMPOSES)
+                checked = arguments.with_checks(kernel, uses_memory=key != COMPOSED)
                 self.library.impl(op, checked, key)  # type: ignore[no-untyped-call]
 
     def add_failing_kernel(self, op: str, text: str) -> None:
@@ -137,7 +133,7 @@ def is_random(op: ManifestOp) -> bool:
 
 def _expect_free(op: str, key: str) -> None:
     if key not in DEVICE_KEYS:
-        near = "PrivateUse1" if key.upper() == "NPU" else _nearest(key)
+        near = NPU if key.upper() == "NPU" else _nearest(key)
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
         raise LoadError(f"{op}: {key!r} is no dispatch key for kernels; {hint}")
     if keys_with_kernels(op, [key]):

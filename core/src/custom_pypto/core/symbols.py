@@ -18,3 +18,12 @@ def decide_statically(condition: Any) -> bool | None:
         return True
     is_wrong = torch.sym_not(condition)  # type: ignore[no-untyped-call]
     return False if statically_known_true(is_wrong) else None
+
+
+def decide_by_hints(condition: Any) -> bool:
+    """Return whether a condition holds, with a guard; False where only data decide it."""
+    if not isinstance(condition, torch.SymBool):
+        return bool(condition)
+    from torch.fx.experimental.symbolic_shapes import guard_or_false
+
+    return guard_or_false(condition)

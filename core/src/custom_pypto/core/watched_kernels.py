@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
+from custom_pypto_contract.dispatch_keys import BACKEND_KEYS, DEVICE_KEYS
 from custom_pypto_contract.variables import LOG
-from custom_pypto_discovery.dispatch_keys import DEVICE_KEYS
 from custom_pypto_discovery.environment import STANDARD_ERROR, Environment
 from custom_pypto_discovery.printable import printable
 
@@ -25,8 +25,6 @@ from custom_pypto.core.call_file import CallFile
 from custom_pypto.core.call_record import CallRecord
 from custom_pypto.core.call_text import describe_argument
 from custom_pypto.core.records import NAMESPACE, OpRecord
-
-_COVERED = tuple(key for key in DEVICE_KEYS if key != "CompositeImplicitAutograd")
 
 
 class CallLog:
@@ -69,7 +67,7 @@ class WatchedKernels:
         """Cover the kernels of `ops`; return the function that uncovers them."""
         library = torch.library.Library(NAMESPACE, "IMPL")  # type: ignore[no-untyped-call]
         for op in ops:
-            for key in _COVERED:
+            for key in BACKEND_KEYS:
                 if key in op.dispatch_keys:
                     self._cover(library, op, key)
         return library._destroy

@@ -8,10 +8,9 @@ from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
 
-from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import evaluate_cost
 
-from custom_pypto_testing.case import Case, refusal_of
+from custom_pypto_testing.case import Case, describe_arguments, refusal_of
 from custom_pypto_testing.drawn_samples import as_sample, drawn_calls
 from custom_pypto_testing.large_calls import calls_with_rest
 from custom_pypto_testing.meta_tensors import Twins

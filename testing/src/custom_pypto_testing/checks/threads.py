@@ -8,9 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from custom_pypto.core.call_text import describe_arguments
-
-from custom_pypto_testing.case import Case
+from custom_pypto_testing.case import Case, describe_arguments
 from custom_pypto_testing.drawn_samples import as_sample
 from custom_pypto_testing.large_calls import kept_dims, large_calls
 from custom_pypto_testing.outputs import Run

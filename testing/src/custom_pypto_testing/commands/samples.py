@@ -57,9 +57,9 @@ def _describe(op: str) -> dict[str, Any]:
 
 def _calls(op: str) -> Iterator[tuple[str, str]]:
     """Yield the samples, then random calls that the contract allows."""
-    from custom_pypto.core.call_text import describe_arguments
     from custom_pypto.core.contracts import bind_arguments
 
+    from custom_pypto_testing.case import describe_arguments
     from custom_pypto_testing.drawn_samples import drawn_calls
     from custom_pypto_testing.ops_under_test import op_of_plugin
 

@@ -7,11 +7,10 @@ from functools import partial
 
 import torch
 from custom_pypto import core
-from custom_pypto.core.call_text import describe_arguments
 from custom_pypto.core.contracts import bind_arguments, evaluate_cost
 from torch.utils.flop_counter import FlopCounterMode
 
-from custom_pypto_testing.case import Case
+from custom_pypto_testing.case import Case, describe_arguments
 from custom_pypto_testing.ops_under_test import op_of_plugin
 from custom_pypto_testing.outputs import tensor_outputs
 

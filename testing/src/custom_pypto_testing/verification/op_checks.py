@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 
 import torch
-from custom_pypto.core.call_text import describe_arguments
+from custom_pypto_contract.dispatch_keys import COMPOSED, CPU, EVERY_DEVICE, NPU
 from custom_pypto_plugin import Reference
 
 from custom_pypto_testing import checks
-from custom_pypto_testing.case import Case, one_of_each_graph
+from custom_pypto_testing.case import Case, describe_arguments, one_of_each_graph
 from custom_pypto_testing.checks.contract import drawn_cases
 from custom_pypto_testing.checks.on_device import NotCheckedError
 from custom_pypto_testing.ops_under_test import Op, op_of_plugin
@@ -19,8 +19,7 @@ from custom_pypto_testing.sample_generator import DrawingError
 
 from .report import Verdict
 
-_KEYS = {"npu": "PrivateUse1", "cpu": "CPU"}
-_COMPOSITE = ("CompositeImplicitAutograd", "CompositeExplicitAutograd")
+_KEYS = {"npu": NPU, "cpu": CPU}
 
 Note = Callable[[str], None]
 """Is told which call comes next: it may be the last one of the process."""
@@ -111,7 +110,7 @@ def check_calls(
 
 
 def _has_kernel(op: Op, device: str) -> bool:
-    return any(map(op.has_kernel_for, (_KEYS[device], *_COMPOSITE)))
+    return any(map(op.has_kernel_for, (_KEYS[device], COMPOSED, EVERY_DEVICE)))
 
 
 def _calls_of(op: Op) -> Iterator[Case]:

@@ -18,7 +18,7 @@ from custom_pypto_contract.shape import resolve
 from custom_pypto_discovery.printable import printable
 
 from custom_pypto.core.call_text import name_dtype
-from custom_pypto.core.symbols import decide_statically
+from custom_pypto.core.symbols import decide_by_hints, decide_statically
 
 
 class Evaluation:
@@ -81,7 +81,7 @@ class Evaluation:
     def value(self, node: ast.expr) -> Any:
         """Return the value of an expression."""
         try:
-            return evaluate(node, self.value_of, self.decide, torch.sym_min)
+            return evaluate(node, self.value_of, self.decide, torch.sym_min, decide_by_hints)
         except OverflowError as error:
             raise RuntimeError(f"{self._op.name}: {error}") from None
 

@@ -34,7 +34,7 @@ using TorchLibrary = std::unique_ptr<TorchLibraryOpaque, Deleter<aoti_torch_dele
 
 // Whether kernels of a dispatch key read and write memory themselves. The others (autograd,
 // functionalization, composites) only call ops, which check tensors and bump version counters
-// themselves.
+// themselves. custom_pypto_contract/dispatch_keys.py has those that plugins use.
 inline bool is_backend_key(std::string_view key) {
   const auto starts_with = [&](std::string_view prefix) {
     return key.substr(0, prefix.size()) == prefix;
