@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 from custom_pypto.core import contract
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 
@@ -43,7 +44,7 @@ def _case(tokens: int, lengths: list[int]) -> Case:
 
 def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     """Make the twenty tensors, distributed like the published test data."""
-    random = generator()
+    s, random = V32, generator()
     batch = len(lengths)
     table, blocks = block_table(lengths, random)
 
@@ -52,26 +53,26 @@ def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
 
     slots = torch.randperm(blocks * BLOCK, generator=random)[: batch * tokens]
     return FusedArguments(
-        x=uniform(batch, tokens, 7168),
-        w_dq=uniform(7168, 1536, bound=0.1),
-        w_uq_qr=uniform(1536, 128 * 192, bound=0.1),
-        w_uk=uniform(128, 128, 512, bound=0.1),
-        w_dkv_kr=uniform(7168, 576, bound=0.1),
-        gamma_cq=uniform(1536, bound=0.1),
-        gamma_ckv=uniform(512, bound=0.1),
-        sin=uniform(batch, tokens, 64, bound=0.1),
-        cos=uniform(batch, tokens, 64, bound=0.1),
+        x=uniform(batch, tokens, s.hidden),
+        w_dq=uniform(s.hidden, s.query_rank, bound=0.1),
+        w_uq_qr=uniform(s.query_rank, s.heads * (s.nope + s.rope), bound=0.1),
+        w_uk=uniform(s.heads, s.nope, s.latent, bound=0.1),
+        w_dkv_kr=uniform(s.hidden, s.latent + s.rope, bound=0.1),
+        gamma_cq=uniform(s.query_rank, bound=0.1),
+        gamma_ckv=uniform(s.latent, bound=0.1),
+        sin=uniform(batch, tokens, s.rope, bound=0.1),
+        cos=uniform(batch, tokens, s.rope, bound=0.1),
         cache_index=slots.int().view(batch, tokens),
-        kv_cache=uniform(blocks, BLOCK, 1, 512),
-        kr_cache=uniform(blocks, BLOCK, 1, 64),
+        kv_cache=uniform(blocks, BLOCK, 1, s.latent),
+        kr_cache=uniform(blocks, BLOCK, 1, s.rope),
         block_table=table,
         act_seqs=torch.tensor(lengths, dtype=torch.int32),
-        w_idx_qb=uniform(1536, 64 * 128),
-        w_idx_k=uniform(7168, 128),
-        w_idx_proj=uniform(7168, 64),
-        in_gamma_k=uniform(128),
-        in_beta_k=uniform(128),
-        index_k_cache=uniform(blocks, BLOCK, 1, 128),
+        w_idx_qb=uniform(s.query_rank, s.index_heads * s.index_size),
+        w_idx_k=uniform(s.hidden, s.index_size),
+        w_idx_proj=uniform(s.hidden, s.index_heads),
+        in_gamma_k=uniform(s.index_size),
+        in_beta_k=uniform(s.index_size),
+        index_k_cache=uniform(blocks, BLOCK, 1, s.index_size),
     )
 
 
