@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 
 import custom_pypto.core  # noqa: F401  (makes the ops)
 import torch
@@ -35,11 +34,3 @@ def check_requirements() -> None:
                 f" cannot be imported ({error}): source CANN's set_env.sh, or"
                 " pip uninstall torch_npu"
             ) from error
-
-
-def unknown_layout(error: Exception) -> ImportError:
-    """Make the error for a transformers that lacks what is extended here."""
-    return ImportError(
-        f"custom_pypto_transformers: transformers {importlib.metadata.version('transformers')} is"
-        f" laid out differently from {TESTED}, with which this was tested ({error}): {INSTALL}"
-    )
