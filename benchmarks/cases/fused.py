@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
 from custom_pypto.core import contract
-from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
+from custom_pypto_sparse_attention import samples
 from custom_pypto_testing.timing.peaks import Work
-from torch import Tensor
 
-from benchmarks.case import BLOCK, Case, Planned, block_table, generator, work
+from benchmarks.case import Case, Planned, generator, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.eager import FusedArguments
 
 OP = "npu_sparse_attention_pto"
+_SMALL = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
 
 
 def cases() -> Iterator[Planned]:
@@ -44,36 +45,15 @@ def _case(tokens: int, lengths: list[int]) -> Case:
 
 def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     """Make the twenty tensors, distributed like the published test data."""
-    s, random = V32, generator()
-    batch = len(lengths)
-    table, blocks = block_table(lengths, random)
-
-    def uniform(*shape: int, bound: float = 1.0) -> Tensor:
-        return ((torch.rand(*shape, generator=random) * 2 - 1) * bound).bfloat16()
-
-    slots = torch.randperm(blocks * BLOCK, generator=random)[: batch * tokens]
-    return FusedArguments(
-        x=uniform(batch, tokens, s.hidden),
-        w_dq=uniform(s.hidden, s.query_rank, bound=0.1),
-        w_uq_qr=uniform(s.query_rank, s.heads * (s.nope + s.rope), bound=0.1),
-        w_uk=uniform(s.heads, s.nope, s.latent, bound=0.1),
-        w_dkv_kr=uniform(s.hidden, s.latent + s.rope, bound=0.1),
-        gamma_cq=uniform(s.query_rank, bound=0.1),
-        gamma_ckv=uniform(s.latent, bound=0.1),
-        sin=uniform(batch, tokens, s.rope, bound=0.1),
-        cos=uniform(batch, tokens, s.rope, bound=0.1),
-        cache_index=slots.int().view(batch, tokens),
-        kv_cache=uniform(blocks, BLOCK, 1, s.latent),
-        kr_cache=uniform(blocks, BLOCK, 1, s.rope),
-        block_table=table,
-        act_seqs=torch.tensor(lengths, dtype=torch.int32),
-        w_idx_qb=uniform(s.query_rank, s.index_heads * s.index_size),
-        w_idx_k=uniform(s.hidden, s.index_size),
-        w_idx_proj=uniform(s.hidden, s.index_heads),
-        in_gamma_k=uniform(s.index_size),
-        in_beta_k=uniform(s.index_size),
-        index_k_cache=uniform(blocks, BLOCK, 1, s.index_size),
+    random = generator()
+    given = samples.fused_arguments(
+        replace(samples.DEEPSEEK_V32, lengths=tuple(lengths), tokens=tokens)
     )
+    for name, each in given.items():
+        if each.is_floating_point():
+            bound = 0.1 if name in _SMALL else 1.0
+            each.copy_((torch.rand(each.shape, generator=random) * 2 - 1) * bound)
+    return FusedArguments(**given)
 
 
 def _steps(given: FusedArguments, lengths: list[int]) -> tuple[Work, ...]:
