@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from custom_pypto import core
 from custom_pypto.core.contracts import bind_arguments, evaluate_cost
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -17,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from benchmarks.eager import Baseline
 
 Call = Callable[[], object]
-BLOCK = 128
+BLOCK = V32.block_size
 
 
 @dataclass(frozen=True)

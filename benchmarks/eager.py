@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import torch
 import torch._dynamo
+from custom_pypto_sparse_attention.ops import TOP_K
 from torch import Tensor
 from torch.nn import functional
-
-SPARSE_COUNT = 2048
 
 
 class FusedArguments(NamedTuple):
@@ -215,7 +214,7 @@ class Baseline:
         weights: Tensor,
         lengths: Tensor,
         block_table: Tensor,
-        count: int = SPARSE_COUNT,
+        count: int = TOP_K,
     ) -> Tensor:
         """Compute npu_lightning_indexer_pto in mode 3: BSND queries, paged keys, one key head.
 

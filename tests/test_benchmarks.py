@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from custom_pypto.core import reference
+from custom_pypto_sparse_attention.ops import TOP_K
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from torch import Tensor
 
 from benchmarks import cpu
@@ -32,7 +34,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
 def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
-    size = dataclasses.replace(layer.SMALL, contexts=(2300, 130), steps=1)
+    size = dataclasses.replace(layer.SMALL, lengths=(2300, 130), steps=1)
     session = Session(size, Text.load())
     for _ in session.prefill():
         pass
@@ -51,11 +53,11 @@ def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
 def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -> int:
     """Select among 8192 bf16 keys for 16 tokens; return in how many the worst row differs."""
     random = generator()
-    query = normal(16, 64, 128, generator=random, dtype=torch.bfloat16)
-    key = normal(8192, 128, generator=random, dtype=torch.bfloat16)
-    weights = normal(16, 64, generator=random, dtype=torch.bfloat16)
-    expected = select_in_tensor_dtype(query.double(), key.double(), weights.double(), 2048)
-    got = select(query, key, weights, 2048)
+    query = normal(16, V32.index_heads, V32.index_size, generator=random, dtype=torch.bfloat16)
+    key = normal(8192, V32.index_size, generator=random, dtype=torch.bfloat16)
+    weights = normal(16, V32.index_heads, generator=random, dtype=torch.bfloat16)
+    expected = select_in_tensor_dtype(query.double(), key.double(), weights.double(), TOP_K)
+    got = select(query, key, weights, TOP_K)
     rows = zip(got.tolist(), expected.tolist(), strict=True)
     return max(len(set(row) - set(right)) for row, right in rows)
 
@@ -71,8 +73,8 @@ def _attend(scale: float, attend: Attend) -> tuple[float, float]:
     random = generator()
     query = normal(HEADS, LATENT, generator=random, dtype=torch.bfloat16)
     query_rope = normal(HEADS, ROPE, generator=random, dtype=torch.bfloat16)
-    kv = normal(2048, LATENT, generator=random, dtype=torch.bfloat16, scale=scale)
-    key_rope = normal(2048, ROPE, generator=random, dtype=torch.bfloat16)
+    kv = normal(TOP_K, LATENT, generator=random, dtype=torch.bfloat16, scale=scale)
+    key_rope = normal(TOP_K, ROPE, generator=random, dtype=torch.bfloat16)
     given = query, query_rope, kv, key_rope
     out = attend(*given, (LATENT + ROPE) ** -0.5).double()
     expected = attend_to_rows(*(value.double() for value in given), (LATENT + ROPE) ** -0.5)
@@ -98,7 +100,7 @@ def test_only_keys_that_a_token_sees_are_counted() -> None:
     # The last three tokens of five see 3, 4 and 5 keys; of a sequence of two, 0, 1 and 2.
     assert visible([5, 2], 3) == 3 + 4 + 5 + 0 + 1 + 2
     assert visible([5, 2], 3, most=4) == 3 + 4 + 4 + 0 + 1 + 2
-    assert work(1, [8192]).flops == 2 * 2048 * 128 * (576 + 512)
+    assert work(1, [8192]).flops == 2 * TOP_K * HEADS * (LATENT + ROPE + LATENT)
 
 
 def test_run_writes_json(

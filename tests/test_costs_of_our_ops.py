@@ -13,11 +13,12 @@ from custom_pypto import core
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments, evaluate_cost
 from custom_pypto_sparse_attention import samples
+from custom_pypto_sparse_attention.ops import TOP_K
 from torch.utils.flop_counter import FlopCounterMode
 
 # Two sequences with two new tokens each, tables of 40 blocks, and 64 blocks of keys in all.
-SIZES = replace(samples.DEEPSEEK_V32, lengths=(39 * 128, 23 * 128), tokens=2, integers=torch.int32)
-TOKENS, SELECTED = 4, 2048
+S = replace(samples.DEEPSEEK_V32, lengths=(39 * 128, 23 * 128), tokens=2, integers=torch.int32)
+TOKENS = 4
 
 
 def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
@@ -41,13 +42,17 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
     "npu_mla_prolog": samples.mla_arguments,
     "npu_indexer_prolog": samples.indexer_arguments,
     "npu_lightning_indexer_pto": index_arguments,
-    "npu_sparse_flash_attention": partial(samples.attention_arguments, count=SELECTED),
+    "npu_sparse_flash_attention": partial(samples.attention_arguments, count=TOP_K),
     "npu_sparse_attention_pto": samples.fused_arguments,
 }
-OF_MLA = 7168 * 1536 + 1536 * 24576 + 128 * 128 * 512 + 7168 * 576
-OF_INDEXER = 1536 * 8192 + 7168 * 128 + 7168 * 64
-OF_SCORES = TOKENS * 64 * 128 * (40 * 128)
-OF_ATTENTION = TOKENS * 128 * 2048 * (576 + 512)
+ROW = S.latent + S.rope
+INDEX = S.index_heads * S.index_size
+OF_MLA = S.hidden * (S.query_rank + ROW) + S.heads * (
+    S.query_rank * (S.nope + S.rope) + S.nope * S.latent
+)
+OF_INDEXER = S.query_rank * INDEX + S.hidden * (S.index_size + S.index_heads)
+OF_SCORES = TOKENS * INDEX * (40 * S.block_size)
+OF_ATTENTION = TOKENS * S.heads * TOP_K * (ROW + S.latent)
 MULTIPLY_ADDS = {
     "add_custom": 0,
     "add_custom_backward": 0,
@@ -58,26 +63,29 @@ MULTIPLY_ADDS = {
     "npu_sparse_attention_pto": TOKENS * (OF_MLA + OF_INDEXER) + OF_SCORES + OF_ATTENTION,
 }
 # Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
-ANGLES_BYTES = 2 * 2 * TOKENS * 64 + 4 * TOKENS
-MLA_BYTES = 2 * (TOKENS * 7168 + OF_MLA + 1536 + 512 + TOKENS * 576) + ANGLES_BYTES
+INDEX_KEYS = 64 * S.block_size * S.index_size
+ANGLES_BYTES = 2 * 2 * TOKENS * S.rope + 4 * TOKENS
+MLA_BYTES = ANGLES_BYTES + 2 * (TOKENS * (S.hidden + ROW) + OF_MLA + S.query_rank + S.latent)
+INDEXER_BYTES = 2 * (OF_INDEXER + (2 + TOKENS) * S.index_size)
+SELECTED_BYTES = 2 * TOKENS * TOP_K * ROW
 BYTES = {
     "add_custom": 3 * 15 * 2,
     "add_custom_backward": 3 * 15 * 2,
-    "npu_mla_prolog": MLA_BYTES + 2 * TOKENS * (128 * 576 + 1536),
-    "npu_indexer_prolog": 2 * (TOKENS * (7168 + 1536) + OF_INDEXER + 256 + TOKENS * 128)
-    + ANGLES_BYTES
-    + 2 * TOKENS * (64 * 128 + 64),
-    "npu_lightning_indexer_pto": 2 * TOKENS * (64 * 128 + 64)
-    + 2 * 64 * 128 * 128
-    + 4 * TOKENS * 2048,
-    "npu_sparse_flash_attention": 2 * TOKENS * 128 * (576 + 512)
-    + 4 * TOKENS * 2048
-    + 2 * TOKENS * 2048 * 576,
+    "npu_mla_prolog": MLA_BYTES + 2 * TOKENS * (S.heads * ROW + S.query_rank),
+    "npu_indexer_prolog": ANGLES_BYTES
+    + INDEXER_BYTES
+    + 2 * TOKENS * (S.hidden + S.query_rank + INDEX + S.index_heads),
+    "npu_lightning_indexer_pto": 2 * (TOKENS * (INDEX + S.index_heads) + INDEX_KEYS)
+    + 4 * TOKENS * TOP_K,
+    "npu_sparse_flash_attention": 2 * TOKENS * S.heads * (ROW + S.latent)
+    + 4 * TOKENS * TOP_K
+    + SELECTED_BYTES,
     "npu_sparse_attention_pto": MLA_BYTES
-    + 2 * (OF_INDEXER + 256 + TOKENS * 128)
+    + INDEXER_BYTES
     + 4 * (2 * 40 + 2)
-    + 2 * TOKENS * 128 * 512
-    + 2 * (64 * 128 * 128 + TOKENS * 2048 * 576),
+    + 2 * TOKENS * S.heads * S.latent
+    + 2 * INDEX_KEYS
+    + SELECTED_BYTES,
 }
 
 
@@ -91,7 +99,7 @@ def test_cost_is_what_was_counted_by_hand(op: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(samples.Data, "normal", lambda data, *shape, **_: meta(*shape))
     call = {
         n: each.to("meta") if isinstance(each, torch.Tensor) else each
-        for n, each in CALLS[op](SIZES).items()
+        for n, each in CALLS[op](S).items()
     }
     given = bind_arguments(contract(op), (), call)
     assert cost_of(op, "flops", given) == 2 * MULTIPLY_ADDS[op]

@@ -19,7 +19,7 @@ from examples.text import Text
 from examples.transformers_generate import IMPLEMENTATIONS, Generated, find_differing, table
 from examples.transformers_train import Plan, train
 
-TINY = dataclasses.replace(layer.SMALL, contexts=(127, 130), steps=4)
+TINY = dataclasses.replace(layer.SMALL, lengths=(127, 130), steps=4)
 
 
 def test_text_begins_again_at_its_end() -> None:

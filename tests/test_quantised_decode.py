@@ -7,6 +7,7 @@ the shapes and keywords of models/deepseek_v3_2_exp of cann-recipes-infer.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import custom_pypto.core  # noqa: F401  (provides the ops)
@@ -15,8 +16,9 @@ import torch
 from custom_pypto_lightning_indexer_prolog import samples
 from torch import Tensor
 
-HEADS, SIZE, BLOCK, TOP_K = 64, 128, 128, 256
-ATTENDING, LATENT, ROPE = 4, 512, 64
+V32 = samples.DEEPSEEK
+HEADS, SIZE, BLOCK, ROPE = V32.heads, V32.size, V32.block_size, V32.rope
+TOP_K, ATTENDING, LATENT = 256, 4, 512
 LENGTHS, NEW = (700, 130, 300), 2
 """Tokens of each sequence, the new ones included; and how many of them are new."""
 
@@ -34,15 +36,13 @@ class Step:
             row[: len(numbers)] = numbers
         self.rows = [(b, length - NEW + s) for b, length in enumerate(LENGTHS) for s in range(NEW)]
         self.prolog: dict[str, Any] = samples.arguments(
-            samples.Sizes(
+            replace(
+                V32,
                 tokens=len(self.rows),
                 hidden=512,
                 query_rank=256,
-                heads=HEADS,
-                size=SIZE,
-                rope=ROPE,
                 blocks=sum(blocks),
-                block_size=BLOCK,
+                epsilon=1e-6,
             )
         )
         # Scales of the old keys: positive, and as large as those of the new ones.

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from custom_pypto_sparse_attention.ops import TOP_K
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 
 from benchmarks.case import (
@@ -19,12 +21,9 @@ from benchmarks.case import (
     normal,
     visible,
 )
-from benchmarks.eager import SPARSE_COUNT
 
 OP = "npu_sparse_flash_attention"
-HEADS = 128
-LATENT = 512
-ROPE = 64
+HEADS, LATENT, ROPE = V32.heads, V32.latent, V32.rope
 PUBLISHED_CONTEXTS = (768, 4097, 8192, 131071)
 # Standard deviation of the latent cache under the published weights: uniform gammas of +-0.1.
 PUBLISHED_LATENTS = 0.058
@@ -73,11 +72,11 @@ def case(
     query = normal(batch, tokens, HEADS, LATENT, generator=random, dtype=dtype)
     query_rope = normal(batch, tokens, HEADS, ROPE, generator=random, dtype=dtype)
     act = torch.tensor(lengths, dtype=torch.int32)
-    indices = torch.full((batch, tokens, 1, SPARSE_COUNT), -1, dtype=torch.int32)
+    indices = torch.full((batch, tokens, 1, TOP_K), -1, dtype=torch.int32)
     for b, length in enumerate(lengths):
         for s in range(tokens):
             seen = length - tokens + 1 + s
-            chosen = torch.randperm(seen, generator=random)[:SPARSE_COUNT]
+            chosen = torch.randperm(seen, generator=random)[:TOP_K]
             indices[b, s, 0, : len(chosen)] = chosen
     factor = (LATENT + ROPE) ** -0.5
     too_coarse_in_bf16 = scale > PUBLISHED_LATENTS and dtype == torch.bfloat16
@@ -98,7 +97,7 @@ def case(
 
 def work(tokens: int, lengths: list[int]) -> Work:
     """Return the work of attending to every selected row, as one token that selected them all."""
-    selected = visible(lengths, tokens, SPARSE_COUNT)
+    selected = visible(lengths, tokens, TOP_K)
     query, query_rope = meta(1, 1, HEADS, LATENT), meta(1, 1, HEADS, ROPE)
     kv, kr = meta(1, selected, 1, LATENT), meta(1, selected, 1, ROPE)
     indices = meta(1, 1, 1, selected, dtype=torch.int32)

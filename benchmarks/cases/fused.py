@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 
 import torch
 from custom_pypto.core import contract
+from custom_pypto_sparse_attention import samples
 from custom_pypto_testing.timing.peaks import Work
-from torch import Tensor
 
-from benchmarks.case import BLOCK, Case, Planned, block_table, generator, work
+from benchmarks.case import Case, Planned, generator, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.eager import FusedArguments
 
 OP = "npu_sparse_attention_pto"
+_SMALL = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin", "cos")
 
 
 def cases() -> Iterator[Planned]:
@@ -44,35 +46,14 @@ def _case(tokens: int, lengths: list[int]) -> Case:
 def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     """Make the twenty tensors, distributed like the published test data."""
     random = generator()
-    batch = len(lengths)
-    table, blocks = block_table(lengths, random)
-
-    def uniform(*shape: int, bound: float = 1.0) -> Tensor:
-        return ((torch.rand(*shape, generator=random) * 2 - 1) * bound).bfloat16()
-
-    slots = torch.randperm(blocks * BLOCK, generator=random)[: batch * tokens]
-    return FusedArguments(
-        x=uniform(batch, tokens, 7168),
-        w_dq=uniform(7168, 1536, bound=0.1),
-        w_uq_qr=uniform(1536, 128 * 192, bound=0.1),
-        w_uk=uniform(128, 128, 512, bound=0.1),
-        w_dkv_kr=uniform(7168, 576, bound=0.1),
-        gamma_cq=uniform(1536, bound=0.1),
-        gamma_ckv=uniform(512, bound=0.1),
-        sin=uniform(batch, tokens, 64, bound=0.1),
-        cos=uniform(batch, tokens, 64, bound=0.1),
-        cache_index=slots.int().view(batch, tokens),
-        kv_cache=uniform(blocks, BLOCK, 1, 512),
-        kr_cache=uniform(blocks, BLOCK, 1, 64),
-        block_table=table,
-        act_seqs=torch.tensor(lengths, dtype=torch.int32),
-        w_idx_qb=uniform(1536, 64 * 128),
-        w_idx_k=uniform(7168, 128),
-        w_idx_proj=uniform(7168, 64),
-        in_gamma_k=uniform(128),
-        in_beta_k=uniform(128),
-        index_k_cache=uniform(blocks, BLOCK, 1, 128),
+    given = samples.fused_arguments(
+        replace(samples.DEEPSEEK_V32, lengths=tuple(lengths), tokens=tokens)
     )
+    for name, each in given.items():
+        if each.is_floating_point():
+            bound = 0.1 if name in _SMALL else 1.0
+            each.copy_((torch.rand(each.shape, generator=random) * 2 - 1) * bound)
+    return FusedArguments(**given)
 
 
 def _steps(given: FusedArguments, lengths: list[int]) -> tuple[Work, ...]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from custom_pypto_sparse_attention.ops import TOP_K
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 
 from benchmarks.case import (
@@ -20,13 +22,11 @@ from benchmarks.case import (
     ragged,
     visible,
 )
-from benchmarks.eager import SPARSE_COUNT
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
 WITH_VALUES = "npu_lightning_indexer"
-HEADS = 64
-SIZE = 128
+HEADS, SIZE = V32.index_heads, V32.index_size
 PUBLISHED = ragged(32, 1, 8192)
 
 
@@ -90,13 +90,13 @@ def quant_case(tokens: int, lengths: list[int]) -> Case:
             actual_seq_lengths_key=act,
             block_table=table,
             layout_key="PA_BSND",
-            sparse_count=SPARSE_COUNT,
+            sparse_count=TOP_K,
         ),
         lambda base: lambda: base.lightning_indexer(*plain, act, table),
         (work(tokens, lengths),),
         torch.int8,
         in_bf16=lambda: bf16_op(
-            *plain, actual_seq_lengths_key=act, block_table=table, sparse_count=SPARSE_COUNT
+            *plain, actual_seq_lengths_key=act, block_table=table, sparse_count=TOP_K
         ),
     )
 
@@ -111,7 +111,7 @@ def case(tokens: int, lengths: list[int], dtype: torch.dtype = torch.bfloat16) -
     inputs = query, key, weights
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_lightning_indexer_pto
-    keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": SPARSE_COUNT}
+    keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": TOP_K}
     return Case(
         lambda: op(*inputs, **keywords),
         lambda base: lambda: base.lightning_indexer(*inputs, act, table),

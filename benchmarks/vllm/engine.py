@@ -17,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from custom_pypto_sparse_attention.ops import TOP_K
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from torch.autograd.profiler import profile
 
 OPS = (
@@ -28,24 +30,22 @@ OPS = (
 _NEW_TOKENS = 64
 
 LAYERS = 2
-HEADS, LATENT, ROPE = 128, 512, 64
-INDEX_HEADS, INDEX_SIZE, TOPK = 64, 128, 2048
 
 # The released sizes, but a small vocabulary: a step is that of its layers. transformers' config has
 # the same defaults. As in the first layers of the released model, no layer has experts.
 _CONFIG: dict[str, Any] = {
     "torch_dtype": "bfloat16",
     "vocab_size": 1024,
-    "hidden_size": 7168,
+    "hidden_size": V32.hidden,
     "intermediate_size": 18432,
     "num_hidden_layers": LAYERS,
     "first_k_dense_replace": LAYERS,
-    "num_attention_heads": HEADS,
-    "num_key_value_heads": HEADS,
-    "q_lora_rank": 1536,
-    "kv_lora_rank": LATENT,
-    "qk_nope_head_dim": 128,
-    "qk_rope_head_dim": ROPE,
+    "num_attention_heads": V32.heads,
+    "num_key_value_heads": V32.heads,
+    "q_lora_rank": V32.query_rank,
+    "kv_lora_rank": V32.latent,
+    "qk_nope_head_dim": V32.nope,
+    "qk_rope_head_dim": V32.rope,
     "v_head_dim": 128,
     "max_position_embeddings": 163840,
     "rope_theta": 10000,
@@ -63,9 +63,9 @@ _DENSE = {"architectures": ["DeepseekV3ForCausalLM"], "model_type": "deepseek_v3
 _SPARSE = {
     "architectures": ["DeepseekV32ForCausalLM"],
     "model_type": "deepseek_v32",
-    "index_n_heads": INDEX_HEADS,
-    "index_head_dim": INDEX_SIZE,
-    "index_topk": TOPK,
+    "index_n_heads": V32.index_heads,
+    "index_head_dim": V32.index_size,
+    "index_topk": TOP_K,
 }
 # For tests: every part runs, in milliseconds. vLLM's reference MLA takes no other latents.
 _TINY = {
@@ -177,6 +177,6 @@ def write(folder: Path, *, is_sparse: bool, is_tiny: bool) -> None:
 
 def cache_bytes(requests: int, tokens: int, *, is_sparse: bool) -> int:
     """Return the size of the caches of all layers."""
-    row = LATENT + ROPE + (INDEX_SIZE if is_sparse else 0)
+    row = V32.latent + V32.rope + (V32.index_size if is_sparse else 0)
     # What requests add while they are timed takes a block or two each.
     return requests * (tokens + 256) * LAYERS * row * 2

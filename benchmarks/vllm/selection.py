@@ -7,11 +7,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
+from custom_pypto_sparse_attention.ops import TOP_K
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_interleaved
 from torch import Tensor
 
 from benchmarks.case import block_table, generator, normal
-from benchmarks.vllm.engine import INDEX_HEADS, INDEX_SIZE, ROPE, TOPK
 
 
 def measure(
@@ -27,7 +28,7 @@ def measure(
     from custom_pypto_vllm.platform import BLOCK_SIZE
 
     table, blocks = block_table([context] * requests, generator(), BLOCK_SIZE)
-    keys = _normal(blocks, BLOCK_SIZE, INDEX_SIZE)
+    keys = _normal(blocks, BLOCK_SIZE, V32.index_size)
     last = context - 1
     step = StepMetadata(
         num_actual_tokens=requests,
@@ -38,7 +39,8 @@ def measure(
         num_decodes=requests,
         num_decode_tokens=requests,
     )
-    given = (_normal(requests, INDEX_HEADS, INDEX_SIZE), _normal(requests, INDEX_HEADS), step, TOPK)
+    query = _normal(requests, V32.index_heads, V32.index_size)
+    given = (query, _normal(requests, V32.index_heads), step, TOP_K)
     index: Any = SimpleNamespace(kv_cache=keys)
     int8 = _int8_cache(keys)
     calls: dict[str, Callable[[], Tensor]] = {
@@ -61,7 +63,7 @@ def _int8_cache(keys: Tensor) -> Any:
     int8: Any = SimpleNamespace()
     int8.keys, int8.scales = keys_and_scales(cache)
     rows = keys.flatten(0, 1)
-    Int8IndexCache.write(int8, rows[:, :ROPE], rows[:, ROPE:], torch.arange(len(rows)))
+    Int8IndexCache.write(int8, rows[:, : V32.rope], rows[:, V32.rope :], torch.arange(len(rows)))
     return int8
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import golden
 import pytest
 from custom_pypto_build.compiler import core_include
+from custom_pypto_build.importing import cpp_values, ops_toml, read_files
 from custom_pypto_build.importing import dtypes as cann_dtypes
-from custom_pypto_build.importing import ops_toml, read_files
 from custom_pypto_build.importing.infer_shape import ShapeFunctions
 from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_build.importing.source import Source
@@ -64,7 +64,15 @@ def test_of_two_shape_functions_with_one_name_none_is_known() -> None:
 
 def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:
     assert {*cann_dtypes._DTYPES.values()} == {*DTYPES}
-    header = (core_include() / "custom_pypto" / "dtype.h").read_text(encoding="utf-8")
+    headers = core_include() / "custom_pypto"
+    common = re.findall(
+        r'\{ScalarType::(\w+), "(\w+)", (\d+)\}', (headers / "placement.h").read_text("utf-8")
+    )
+    assert DTYPES.items() <= {(name, in_cpp) for in_cpp, name, _ in common}
+    numbers = {name: int(number) for _, name, number in common}
+    for in_cann, name in cann_dtypes._DTYPES.items():
+        assert cpp_values._DTYPES.get(in_cann, numbers["float32"]) == numbers[name]
+    header = (headers / "dtype.h").read_text("utf-8")
     named = re.findall(r"^CUSTOM_PYPTO_DTYPE_OF\(\w+, (\w+)\)", header, re.MULTILINE)
     # No C++ type has this one's elements.
     assert {*named, "Float8_e4m3fn"} == {*DTYPES.values()}

@@ -103,12 +103,12 @@ def test_abi_version_is_the_one_of_the_manifest() -> None:
 
 
 EITHER_FORM = (
-    "custom_pypto: a kernel of an op in ops.h is void(const Arguments&, const Sizes&, "
-    "const Outputs&), or Outputs(const Arguments&, const Sizes&)"
+    "custom_pypto: a kernel of an op in ops.h is void(const Arguments&, const CallShape&, "
+    "const Outputs&), or Outputs(const Arguments&, const CallShape&)"
 )
 ONE_FORM = (
     "custom_pypto: ops.toml does not say what this op's outputs are, so its kernel is "
-    "Outputs(const Arguments&, const Sizes&)"
+    "Outputs(const Arguments&, const CallShape&)"
 )
 
 

@@ -21,7 +21,6 @@ from tqdm import tqdm
 
 from examples import program
 from examples.program import ExampleError
-from examples.sparse_decode import layer
 from examples.text import Text
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--size",
-        choices=sorted(layer.SIZES),
+        choices=("deepseek", "small"),
         default="deepseek",
         help="deepseek: the sizes of DeepSeek-V3.2, minutes; small: seconds (default: %(default)s)",
     )
@@ -109,20 +108,19 @@ def _run(*command: str | Path, capture: bool = True) -> str:
 
 def _decode(options: argparse.Namespace, text: Text) -> None:
     # These imports need the ops, which were installed just now.
+    from examples.sparse_decode import layer
     from examples.sparse_decode.decode import decode
     from examples.sparse_decode.picture import draw
     from examples.sparse_decode.session import Session
 
     size = dataclasses.replace(layer.SIZES[options.size], steps=options.steps)
-    program.title(
-        f"Decode {size.steps} tokens of {len(size.contexts)} sequences, {size.name} sizes"
-    )
+    program.title(f"Decode {size.steps} tokens of {len(size.lengths)} sequences, {size.name} sizes")
     print(f"  text      {text.source}, {len(text.data):,} bytes")
-    if len(text.data) < sum(size.contexts):
+    if len(text.data) < sum(size.lengths):
         print("  note      the text is shorter than the contexts together: it is read in a loop")
-    print(f"  contexts  {', '.join(f'{context:,}' for context in size.contexts)}", flush=True)
+    print(f"  contexts  {', '.join(f'{context:,}' for context in size.lengths)}", flush=True)
     session = Session(size, text)
-    total = sum(size.contexts) - len(size.contexts)
+    total = sum(size.lengths) - len(size.lengths)
     with tqdm(total=total, desc="prefill", unit="token", unit_scale=True) as progress:
         for tokens in session.prefill():
             progress.update(tokens)

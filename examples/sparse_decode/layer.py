@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from custom_pypto_sparse_attention import samples
 from torch import Tensor
 from torch.nn import functional
 
@@ -28,35 +29,32 @@ RMS = 0.577
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Sizes of one attention layer and of the batch that it decodes: DeepSeek-V3.2's."""
+class Sizes(samples.Sizes):
+    """Sizes of one attention layer and of the batch that it decodes.
 
-    name: str = "DeepSeek-V3.2"
-    hidden: int = 7168
-    query_latent: int = 1536
-    heads: int = 128
-    nope: int = 128
-    rope: int = 64
-    latent: int = 512
-    index_heads: int = 64
-    index_size: int = 128
-    block_size: int = 128
-    contexts: tuple[int, ...] = (768, 4097, 8192, 131071)
-    """Context length of each sequence at the first step, the decoded token included."""
+    `lengths` are those of the sequences at the first step, the decoded token included.
+    """
+
+    name: str = "small"
     steps: int = 24
 
 
 SMALL = Sizes(
-    name="small",
+    lengths=(768, 2304, 4097, 8191),
     hidden=1024,
-    query_latent=384,
+    query_rank=384,
     heads=16,
     nope=64,
     latent=256,
+    rope=64,
     index_heads=16,
-    contexts=(768, 2304, 4097, 8191),
+    index_size=128,
+    block_size=128,
 )
-SIZES = {"deepseek": Sizes(), "small": SMALL}
+DEEPSEEK = replace(
+    Sizes(**vars(samples.DEEPSEEK_V32)), name="DeepSeek-V3.2", lengths=(768, 4097, 8192, 131071)
+)
+SIZES = {"deepseek": DEEPSEEK, "small": SMALL}
 
 
 def make_weights(sizes: Sizes, generator: torch.Generator) -> dict[str, Tensor]:
@@ -73,11 +71,11 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> dict[str, Tensor]:
         return torch.randn(*shape, generator=generator) * std
 
     s = sizes
-    w_dq = normal(s.hidden, s.query_latent, std=s.hidden**-0.5)
-    unit = s.query_latent**-0.5
+    w_dq = normal(s.hidden, s.query_rank, std=s.hidden**-0.5)
+    unit = s.query_rank**-0.5
 
-    latent_view = normal(s.query_latent, s.latent, std=unit)
-    rope_view = normal(s.query_latent, s.rope, std=unit)
+    latent_view = normal(s.query_rank, s.latent, std=unit)
+    rope_view = normal(s.query_rank, s.rope, std=unit)
     head_view = normal(s.heads, s.latent, s.nope, std=s.latent**-0.5)
     nope_query = torch.einsum("ql,nld->qnd", latent_view, head_view)
     nope_query *= ATTENTION_GAIN / LATENT_SCALE
@@ -85,7 +83,7 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> dict[str, Tensor]:
     rope_query = rope_view.unsqueeze(1) * rope_gain
     w_uq_qr = torch.cat((nope_query, rope_query), -1).flatten(1)
 
-    index_view = normal(s.query_latent, s.index_size, std=unit)
+    index_view = normal(s.query_rank, s.index_size, std=unit)
     index_gain = 1 + 0.5 * normal(1, s.index_heads, s.index_size)
     w_idx_proj = normal(s.hidden, s.index_heads, std=0.25 * s.hidden**-0.5)
     w_idx_proj[0] += 1.0
@@ -95,7 +93,7 @@ def make_weights(sizes: Sizes, generator: torch.Generator) -> dict[str, Tensor]:
         "w_uq_qr": w_uq_qr,
         "w_uk": head_view.transpose(1, 2),
         "w_dkv_kr": w_dq @ torch.cat((latent_view, rope_view), -1) * 3**0.5,
-        "gamma_cq": 1 + 0.1 * normal(s.query_latent),
+        "gamma_cq": 1 + 0.1 * normal(s.query_rank),
         "gamma_ckv": LATENT_SCALE * (1 + 0.1 * normal(s.latent)),
         "w_idx_qb": (index_view.unsqueeze(1) * index_gain).flatten(1),
         "w_idx_k": w_dq @ index_view,

@@ -25,7 +25,7 @@ NEAR = 128
 
 def draw(steps: Sequence[Step], sizes: Sizes, path: Path) -> None:
     """Write a PNG with a row per sequence: its whole context, and the end of it enlarged."""
-    count = len(sizes.contexts)
+    count = len(sizes.lengths)
     figure = Figure(figsize=(14, 1 + 2.25 * count), dpi=130, layout="constrained")
     figure.suptitle(
         f"Positions that the indexer chose, {sizes.name} sizes: a row of pixels per decode step,"

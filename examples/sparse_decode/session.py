@@ -23,7 +23,7 @@ class PagedCache:
 
     def __init__(self, sizes: Sizes, generator: torch.Generator) -> None:
         self.block_size = sizes.block_size
-        longest = [context + sizes.steps for context in sizes.contexts]
+        longest = [context + sizes.steps for context in sizes.lengths]
         blocks = [-(-length // self.block_size) for length in longest]
         total = sum(blocks)
         self._free = torch.randperm(total, generator=generator).tolist()
@@ -80,8 +80,8 @@ class Session:
         self.weights = make_weights(sizes, generator)
         self.hidden_states = HiddenStates(sizes.hidden, generator)
         self.cache = PagedCache(sizes, generator)
-        spread = len(text.data) // len(sizes.contexts)
-        self.starts = [i * spread for i in range(len(sizes.contexts))]
+        spread = len(text.data) // len(sizes.lengths)
+        self.starts = [i * spread for i in range(len(sizes.lengths))]
 
     def states(self, sequence: int, start: int, stop: int) -> Tensor:
         """Return the hidden states [stop - start, H] of a sequence's positions."""
@@ -98,7 +98,7 @@ class Session:
         names = ("w_dkv_kr", "gamma_ckv", "w_idx_k", "in_gamma_k", "in_beta_k")
         # fp32, as the hidden states are made.
         weights = {name: self.weights[name].float() for name in names}
-        for sequence, context in enumerate(self.sizes.contexts):
+        for sequence, context in enumerate(self.sizes.lengths):
             for start in range(0, context - 1, chunk):
                 stop = min(start + chunk, context - 1)
                 slots = self.cache.grow(sequence, stop - start)
@@ -111,7 +111,7 @@ class Session:
 
     def next_step(self) -> FusedArguments:
         """Lengthen every sequence by one token and return the fused op's arguments for it."""
-        batch = range(len(self.sizes.contexts))
+        batch = range(len(self.sizes.lengths))
         positions = self.cache.lengths.long().unsqueeze(1)
         x = torch.stack([self.states(b, int(positions[b]), int(positions[b]) + 1) for b in batch])
         cache_index = torch.stack([self.cache.grow(b, 1) for b in batch])

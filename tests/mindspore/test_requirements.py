@@ -17,13 +17,7 @@ from programs import run_python
     ("version", "message"),
     [
         (None, "mindspore is not installed: pip install 'mindspore>=2.10.0'"),
-        (
-            "2.9.1",
-            (
-                "mindspore 2.9.1 is too old to share memory, 2.10.0 is the first that was tested:"
-                " pip install 'mindspore>=2.10.0'"
-            ),
-        ),
+        ("2.9.1", "mindspore 2.9.1 is too old to share memory: pip install 'mindspore>=2.10.0'"),
     ],
 )
 def test_a_missing_or_old_mindspore(

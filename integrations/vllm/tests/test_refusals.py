@@ -169,13 +169,12 @@ def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, messa
     assert message in refusal(platform, config, ValueError)
 
 
-def test_missing_ops_are_named(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import custom_pypto.core
+def test_a_missing_op_is_explained(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from custom_pypto_vllm import served
 
-    monkeypatch.setattr(custom_pypto.core, "ops", lambda: ())
-    assert refusal(platform, make_config()).endswith(
-        "pip install custom-pypto-lightning-indexer custom-pypto-sparse-attention"
-    )
+    monkeypatch.setattr(served, "_OPS", ("npu_lightning_indexer_pto", "npu_unheard_of"))
+    text = refusal(platform, make_config())
+    assert re.match("custom_pypto_vllm: .* no op 'npu_unheard_of'.*is a wheel of its own", text)
 
 
 SERVED: list[dict[str, Any]] = [

@@ -9,10 +9,11 @@ from __future__ import annotations
 import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch
-from custom_pypto_lightning_indexer.samples import Sizes, paged
+from custom_pypto_lightning_indexer.samples import DEEPSEEK_V32, Sizes, paged
 
 indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
-HEADS, SIZE, BLOCK, COUNT = 64, 128, 128, 2048
+HEADS, SIZE, BLOCK = DEEPSEEK_V32.heads, DEEPSEEK_V32.depth, DEEPSEEK_V32.block_size
+COUNT = 2048
 DIFFERING = 1
 """How many of a row's positions may be others: the published rule."""
 RELATIVE = 1e-5

@@ -33,7 +33,7 @@ MLA_SIZES = [
     # A block of the weights has two rows, and the last one row more.
     *(of_tokens(samples.SMALL, rows, hidden=2 * steps + 3) for _, steps, rows in BLOCKS),
     # Thousands of additions for one number: the error must not grow with them.
-    replace(samples.SMALL, hidden=7168),
+    replace(samples.SMALL, hidden=samples.DEEPSEEK_V32.hidden),
 ]
 INDEXER_SIZES = [of_tokens(samples.WIDE, tokens) for tokens in (1, 5, 17, 200)]
 

@@ -21,7 +21,7 @@ from torch import Tensor
 fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 Arguments = dict[str, Tensor]
 
-V32, TOP_K = samples.DEEPSEEK_V32, 2048
+V32 = samples.DEEPSEEK_V32
 HIDDEN, QUERY_RANK, HEADS, NOPE = V32.hidden, V32.query_rank, V32.heads, V32.nope
 ROPE, LATENT, INDEX_HEADS, INDEX_SIZE = V32.rope, V32.latent, V32.index_heads, V32.index_size
 BLOCK = V32.block_size

@@ -128,17 +128,7 @@ def refuses_dtype(dtype: str) -> list[str]:
 
 def _published(name: str) -> Case:
     """A case of an op of sparse_attention at the sizes that MlaPrologV3 takes, with few heads."""
-    sizes = samples.Sizes(
-        hidden=7168,
-        query_rank=1536,
-        heads=2,
-        nope=128,
-        latent=512,
-        rope=64,
-        block_size=128,
-        index_heads=16,
-        index_size=128,
-    )
+    sizes = replace(samples.DEEPSEEK_V32, lengths=(40, 7), tokens=1, heads=2, index_heads=16)
     arguments = {
         "npu_mla_prolog": samples.mla_arguments,
         "npu_sparse_attention_pto": samples.fused_arguments,

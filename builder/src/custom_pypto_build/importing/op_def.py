@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from custom_pypto_contract import cpp_text
 
+from .dtypes import DTYPE
 from .infer_shape import ShapeFunctions
 from .model import SCHEMA_TYPES, Attribute, Definition, Kind, Place, Subject, Tensor
 from .source import Call, Source
@@ -15,7 +16,6 @@ from .source import Call, Source
 _CLASS = re.compile(r"\bclass\s+(?P<name>\w+)\s*(?:final\s*)?:\s*public\s+(?:\w+::)*OpDef\s*(?=\{)")
 _CONSTRUCTOR = re.compile(r":\s*OpDef\s*\(\s*\w+\s*\)\s*(?=\{)")
 _PARAMETER = re.compile(r'this\s*->\s*(?P<what>Input|Output|Attr)\s*\(\s*"(?P<name>\w+)"\s*\)')
-_DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
 
 # The methods that are understood, and their arguments; None: any. Formats and what the build does
 # for each SoC have no effect: a launch passes tensors in the format they have.
@@ -100,7 +100,7 @@ def _tensor(name: str, place: Place, calls: Iterable[Call], constants: Mapping[s
         if call.name == "ParamType" and call.argument in Kind.__members__:
             tensor.kind = Kind[call.argument]
         elif call.name in ("DataType", "DataTypeList"):
-            tensor.dtypes = _DTYPE.findall(constants.get(call.argument, call.argument))
+            tensor.dtypes = DTYPE.findall(constants.get(call.argument, call.argument))
             tensor.is_column = call.name == "DataType"
     return tensor
 

@@ -8,12 +8,12 @@ from functools import lru_cache
 
 from custom_pypto_contract import cpp_text
 
+from .dtypes import DTYPE
 from .model import Attribute, Definition, Kind, Place, Subject, Tensor
 from .source import Source
 
 _BEGIN = re.compile(r"\bREG_OP\s*\(\s*(?P<name>\w+)\s*\)")
 _TENSOR_TYPE = re.compile(r"(?:List)?TensorType\s*(?P<inner>[({].*[)}])", re.DOTALL)
-_DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
 _ANY = "TensorType::ALL()"
 
 _TENSORS = {
@@ -82,7 +82,7 @@ def _split(arguments: str) -> list[str]:
 @lru_cache(1024)
 def _dtypes_in(text: str) -> list[str]:
     match = _TENSOR_TYPE.fullmatch(text)
-    return _DTYPE.findall(match["inner"]) if match is not None else []
+    return DTYPE.findall(match["inner"]) if match is not None else []
 
 
 def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None:

@@ -6,9 +6,11 @@ installed: the same arguments, results and errors, on the same memory.
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import custom_pypto.core  # noqa: F401  (its own errors come first)
 
-from .requirements import check_layout, check_requirements, unknown_layout
+from .requirements import MINIMUM, check_layout, check_requirements
 
 check_requirements()
 
@@ -16,6 +18,9 @@ try:
     check_layout()
     from . import npu_ops, ops
 except (AttributeError, ImportError) as error:
-    raise unknown_layout(error) from error
+    raise ImportError(
+        f"custom_pypto_mindspore: mindspore {version('mindspore')} is laid out differently from"
+        f" {MINIMUM}, with which this was tested ({error}): pip install 'mindspore=={MINIMUM}'"
+    ) from error
 
 __all__ = ["npu_ops", "ops"]

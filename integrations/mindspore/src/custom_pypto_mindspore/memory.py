@@ -11,18 +11,8 @@ from mindspore.utils.dlpack import from_dlpack, to_dlpack
 
 # The dtypes that MindSpore's DLPack knows, by their names in both frameworks.
 DTYPES = (
-    "bfloat16",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
+    *(each for each in dtypes.DTYPES if each not in ("float8_e4m3fn", "bool")),
+    *("uint16", "uint32", "uint64"),
 )
 # MindSpore writes some dtypes in another way than torch, such as Float8E4M3FN.
 _NAMES = {str(getattr(mindspore, each, None)): each for each in dtypes.DTYPES}

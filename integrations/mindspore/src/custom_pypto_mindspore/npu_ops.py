@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-import mindspore
+import inspect
+from functools import cached_property
+from typing import Any
 
-from . import ops
+from .op import Op
 
 
-def adv_step_flash(
-    num_seqs: int,
-    num_queries: int,
-    block_size: int,
-    input_tokens: mindspore.Tensor,
-    sampled_token_ids: mindspore.Tensor,
-    input_positions: mindspore.Tensor,
-    seq_lens: mindspore.Tensor,
-    slot_mapping: mindspore.Tensor,
-    block_tables: mindspore.Tensor,
-) -> None:
-    """Prepare the next step of decoding: `ops.npu_advance_step_flashattn` in another order."""
-    ops.npu_advance_step_flashattn(
-        input_tokens,
-        sampled_token_ids,
-        input_positions,
-        seq_lens,
-        slot_mapping,
-        block_tables,
-        num_seqs,
-        num_queries,
-        block_size,
-    )
+class _AdvStepFlash(Op):
+    """Calls the op with the arguments of `custom_pypto_advance_step.adv_step_flash`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Prepare the next step of decoding, in place."""
+        return super().__call__(**self._signature.bind(*args, **kwargs).arguments)
+
+    @cached_property
+    def _signature(self) -> inspect.Signature:
+        assert self._op  # Without the plugin, the error says how to install it.
+        from custom_pypto_advance_step import adv_step_flash as of_torch
+
+        return inspect.signature(of_torch)
+
+
+adv_step_flash = _AdvStepFlash("npu_advance_step_flashattn")

@@ -11,6 +11,7 @@ from packaging.version import Version
 
 # The first that was tested, and the newest.
 MINIMUM = "2.10.0"
+_INSTALL = f"pip install 'mindspore>={MINIMUM}'"
 
 # The private parts of MindSpore that are used, with the parameters of functions.
 USED = {
@@ -36,13 +37,11 @@ def check_requirements() -> None:
         version = importlib.metadata.version("mindspore")
     except importlib.metadata.PackageNotFoundError:
         raise ImportError(
-            "custom_pypto_mindspore: mindspore is not installed:"
-            f" pip install 'mindspore>={MINIMUM}'"
+            f"custom_pypto_mindspore: mindspore is not installed: {_INSTALL}"
         ) from None
     if Version(version) < Version(MINIMUM):
         raise ImportError(
-            f"custom_pypto_mindspore: mindspore {version} is too old to share memory,"
-            f" {MINIMUM} is the first that was tested: pip install 'mindspore>={MINIMUM}'"
+            f"custom_pypto_mindspore: mindspore {version} is too old to share memory: {_INSTALL}"
         )
 
 
@@ -60,12 +59,3 @@ def check_layout() -> None:
                 given = [each for each in inspect.signature(found).parameters if each != "self"]
                 if ",".join(given) != known[:-1]:
                     raise ImportError(f"{module}.{path} takes ({','.join(given)}), not ({known}")
-
-
-def unknown_layout(error: Exception) -> ImportError:
-    """Make the error for a MindSpore, perhaps a later one, that lacks what we build on."""
-    return ImportError(
-        f"custom_pypto_mindspore: mindspore {importlib.metadata.version('mindspore')} is laid out"
-        f" differently from {MINIMUM}, with which this was tested ({error}):"
-        f" pip install 'mindspore=={MINIMUM}'"
-    )

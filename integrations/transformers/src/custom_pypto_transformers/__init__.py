@@ -6,7 +6,9 @@ Import it, then make the model with ``attn_implementation="custom_pypto"``, or s
 
 from __future__ import annotations
 
-from .requirements import check_requirements, unknown_layout
+from importlib.metadata import version
+
+from .requirements import INSTALL, TESTED, check_requirements
 
 check_requirements()
 
@@ -22,7 +24,10 @@ try:
 
     serve_families()
 except (AttributeError, ImportError) as error:
-    raise unknown_layout(error) from error
+    raise ImportError(
+        f"custom_pypto_transformers: transformers {version('transformers')} is laid out differently"
+        f" from {TESTED}, with which this was tested ({error}): {INSTALL}"
+    ) from error
 
 __all__ = ["GrowingCache", "indexer_losses"]
 

@@ -11,7 +11,7 @@ import inspect
 import operator
 from typing import Any
 
-from .requirements import TESTED
+from .requirements import INSTALL, TESTED
 
 
 class Parts:
@@ -57,8 +57,7 @@ class Parts:
             return None
         return (
             f"transformers {importlib.metadata.version('transformers')} has"
-            f" {', '.join(self._differences)}; {TESTED} is the newest that was tested:"
-            f" pip install 'transformers<={TESTED}'"
+            f" {', '.join(self._differences)}; {TESTED} is the newest that was tested: {INSTALL}"
         )
 
     def _find(self, path: str) -> Any:

@@ -32,17 +32,8 @@ class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
 
     def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
         """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
-        positions: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-            query,
-            self.kv_cache.unsqueeze(2),
-            weights,
-            actual_seq_lengths_query=step.query_ends,
-            actual_seq_lengths_key=step.seq_lens,
-            block_table=step.block_table,
-            layout_query="TND",
-            sparse_count=count,
-        )
-        return positions.squeeze(1)
+        op = torch.ops.custom_pypto.npu_lightning_indexer_pto
+        return _select(op, query, self.kv_cache.unsqueeze(2), weights, step=step, count=count)
 
 
 class Int8IndexCache(IndexCache):
@@ -65,22 +56,22 @@ class Int8IndexCache(IndexCache):
     def select(self, query: Tensor, weights: Tensor, step: StepMetadata, count: int) -> Tensor:
         """Return the positions [tokens, count] that each query [tokens, heads, size] selects."""
         query, scales = quantise(query)
-        positions: Tensor = torch.ops.custom_pypto.npu_quant_lightning_indexer(
-            query,
-            self.keys.unsqueeze(2),
-            weights,
-            scales,
-            self.scales,
-            0,
-            0,
-            actual_seq_lengths_query=step.query_ends,
-            actual_seq_lengths_key=step.seq_lens,
-            block_table=step.block_table,
-            layout_query="TND",
-            layout_key="PA_BSND",
-            sparse_count=count,
-        )
-        return positions.squeeze(1)
+        op, keys = torch.ops.custom_pypto.npu_quant_lightning_indexer, self.keys.unsqueeze(2)
+        given = (query, keys, weights, scales, self.scales, 0, 0)
+        return _select(op, *given, step=step, count=count)
+
+
+def _select(op: Any, *tensors: Any, step: StepMetadata, count: int) -> Tensor:
+    positions: Tensor = op(
+        *tensors,
+        actual_seq_lengths_query=step.query_ends,
+        actual_seq_lengths_key=step.seq_lens,
+        block_table=step.block_table,
+        layout_query="TND",
+        layout_key="PA_BSND",
+        sparse_count=count,
+    )
+    return positions.squeeze(1)
 
 
 def keys_and_scales(cache: Tensor) -> tuple[Tensor, Tensor]:

@@ -11,11 +11,7 @@ from .options import INDEX_CACHE, index_cache_kind
 
 ARCHITECTURES = ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")
 
-_OPS = {
-    "npu_lightning_indexer_pto": "custom-pypto-lightning-indexer",
-    "npu_quant_lightning_indexer": "custom-pypto-lightning-indexer",
-    "npu_sparse_flash_attention": "custom-pypto-sparse-attention",
-}
+_OPS = ("npu_lightning_indexer_pto", "npu_quant_lightning_indexer", "npu_sparse_flash_attention")
 
 # Why a configuration is refused, and what to do. Each is true of the configurations it refuses.
 _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
@@ -97,20 +93,18 @@ def check_supported(config: Any) -> None:
         ValueError: an option of this package has an unknown value.
     """
     # Here, so that processes that serve another model load no op.
-    from custom_pypto.core import ops
+    import custom_pypto.core  # noqa: F401
 
     from . import checkpoint, names
 
     mismatch = names.mismatch()
     if mismatch:
         raise NotImplementedError(mismatch)
-    loaded = {op.name for op in ops()}
-    wheels = sorted({wheel for op, wheel in _OPS.items() if op not in loaded})
-    if wheels:
-        raise NotImplementedError(
-            "custom_pypto_vllm: the ops of these wheels are missing; install them, or see"
-            f" `custom-pypto list` for why they did not load: pip install {' '.join(wheels)}"
-        )
+    for op in _OPS:
+        try:
+            getattr(torch.ops.custom_pypto, op)
+        except AttributeError as error:
+            raise NotImplementedError(f"custom_pypto_vllm: {error}") from None
     model = config.model_config
     refusals: list[Any] = [(*each, config) for each in _REFUSALS]
     refusals += [(*each, model.hf_config) for each in checkpoint.REFUSALS.items()]

@@ -27,12 +27,15 @@ class Sizes:
     seed: int = 0
 
 
+DEEPSEEK_V32 = Sizes([122, 97], query_tokens=3, heads=64, block_size=128)
+
+
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples on `device`."""
     small = Sizes([37, 5, 64])
     larger = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
     yield paged(device, "paged", small, sparse_count=16, resized=larger)
-    yield paged(device, "published-size", Sizes([122, 97], 3, 64, 1, 128, 128))
+    yield paged(device, "published-size", DEEPSEEK_V32)
     yield paged(device, "not-causal", small, sparse_mode=0, sparse_count=100)
     yield paged(device, "empty-rows", Sizes([0, 1, 40], query_tokens=4), sparse_count=8)
     yield paged(

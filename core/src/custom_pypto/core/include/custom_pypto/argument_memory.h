@@ -318,20 +318,18 @@ class Written {
 
   void expect_own_elements(ArgumentName argument, const Tensor& tensor) const {
     if (tensor.is_contiguous()) return;
+    const char* advice = "; pass a tensor with memory for each element, such as its contiguous()";
     const auto sizes = tensor.sizes();
     const auto strides = tensor.strides();
     for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
       if (CUSTOM_PYPTO_UNLIKELY(sizes[dim] > 1 && strides[dim] == 0)) {
         fail(op_, argument, "is written in place, but all ", sizes[dim], " of its dimension ", dim,
-             " are at the same memory (stride 0), as expand() makes them; pass a tensor with"
-             " memory for each element, such as its contiguous()");
+             " are at the same memory (stride 0), as expand() makes them", advice);
       }
     }
     if (CUSTOM_PYPTO_UNLIKELY(runs_of(tensor).may_repeat())) {
       fail(op_, argument, "is written in place, but with its sizes ", sizes, " and strides ",
-           strides,
-           " several elements may be at the same memory; pass a tensor with memory for"
-           " each element, such as its contiguous()");
+           strides, " several elements may be at the same memory", advice);
     }
   }
 
