@@ -48,6 +48,12 @@ class Call:
         """The arguments and outputs that are passed."""
         return {name for _, value in self.values for name in value.names}
 
+    @property
+    def in_place(self) -> dict[str, str]:
+        """The value of each parameter that is a result too: GE writes it in place."""
+        passed = {parameter: ast.unparse(value.node) for parameter, value in self.values}
+        return {name: passed[name] for name in self.results if name in passed}
+
 
 _CALL = re.compile(r"(?P<call>.+?\))\s*(?:->\s*(?P<results>[\w\s,]+))?")
 

@@ -387,15 +387,30 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
     arguments = {each.name: each for each in op.arguments}
     if not all(parameter for parameter, _ in call.values):
         raise ContractError("an operator takes values by name: Operator(x=self) -> y")
-    if op.schema.returns and len(call.results) != len(op.schema.returns):
+    written = {each.name: each.type for each in op.arguments if each.is_mutable}
+    if "Tensor[]" in (*written.values(), *(each.type for each in op.schema.returns)):
         raise ContractError(
-            f"it has {len(call.results)} results, but the schema {len(op.schema.returns)} returns"
-        )
-    if any(each.type == "Tensor[]" for each in op.schema.returns):
-        raise ContractError(
-            "the schema returns a Tensor[], and a line cannot say how many results"
+            "the schema returns or writes a Tensor[], and a line cannot say how many results"
             " that are; give a converter by the hook custom_pypto_converters"
         )
+    for name in call.results:
+        if call.results.count(name) > 1:
+            raise ContractError(f"it has the result {name!r} twice; name each result once")
+    for result, passed in call.in_place.items():
+        if passed not in written:
+            raise ContractError(
+                f"an operator writes a result called as a parameter, {result!r}, in place, and"
+                f" the schema does not write {passed!r}; name the result otherwise"
+            )
+    for name in written:
+        if name not in call.in_place.values():
+            raise ContractError(
+                f"it has no result for the written argument {name!r}; pass it, and name a result as"
+                f" its parameter: Operator(x={name}) -> x"
+            )
+    results, returns = len(call.results) - len(call.in_place), len(op.schema.returns)
+    if results != returns:
+        raise ContractError(f"it has {results} results, but the schema {returns} returns")
     for name in sorted(call.names):
         if name not in arguments:
             raise ContractError(f"{name!r} is no argument; outputs stand behind '->'")
