@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import torch
 from custom_pypto_build import compiler
 from custom_pypto_testing import Conformance, checks
 from custom_pypto_testing.every_isa import every_isa
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
 from custom_pypto_testing.sample_generator import NoCallError
-from faulty_ops import TWICE
+from faulty_ops import TWICE, case, registered
 from fork_server import ForkServer
 from manifests import contract_of
 
@@ -222,6 +223,18 @@ def test_test_without_a_case_is_never_skipped(run: Run) -> None:
     end = printed.partition("= not checked =")[2]
     assert "\nscalar: dynamic sizes: the op takes no tensors" in end
     assert "\nscalar: random calls, refusals, memory, fuzzing: ops.toml does not describe" in end
+
+
+def test_what_opcheck_cannot_check_is_noted() -> None:
+    notes: list[str] = []
+    x = torch.ones(2)
+    with registered(TWICE, torch.clone, fake=torch.empty_like) as op:
+        for each in (x, x.to(torch.float8_e4m3fn), x.to("meta")):
+            made = case(op, each)
+            Conformance().test_passes_opcheck(made, lambda _, text: notes.append(text))
+    texts = ("test_schema: torch compares", "test_autograd_registration: torch has it for tensors")
+    for text, note in zip(texts, notes, strict=True):
+        assert note.startswith(f"{made.id}: opcheck: {text} ")
 
 
 def test_documentation_names_every_test() -> None:

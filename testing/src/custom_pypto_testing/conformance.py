@@ -163,8 +163,10 @@ class Conformance:
         """No output shares memory with an argument or another output."""
         checks.check_aliasing(case)
 
-    def test_passes_opcheck(self, graph_case: Case) -> None:
+    def test_passes_opcheck(self, graph_case: Case, record_property: Callable[..., None]) -> None:
         """`torch.library.opcheck`, also with gradients if the op is differentiable."""
+        for test, reason in checks.left_out_of_opcheck(graph_case).items():
+            record_property(UNCHECKED, f"{graph_case.id}: opcheck: {test}: {reason}")
         checks.check_operator(graph_case)
 
     def test_fake_agrees_with_kernel(self, case: Case) -> None:
