@@ -4,8 +4,6 @@ core/tests/test_loader_failures.py has what keeps a plugin from loading, and
 builder/tests/test_build_check.py what a build refuses.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """custom-pypto bench, on the installed ops."""
 
-from __future__ import annotations
-
 import json
 import platform
 import re

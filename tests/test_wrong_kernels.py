@@ -4,8 +4,6 @@ Beside each plugin is faults.toml, a table of kinds of fault. Every wrong kernel
 one place, compiles, and reads and writes allocated memory only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

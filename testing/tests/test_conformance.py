@@ -1,7 +1,5 @@
 """The test class: which tests it makes of ops and samples, and what it does when it cannot."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
