@@ -229,7 +229,7 @@ def test_what_opcheck_cannot_check_is_noted() -> None:
     with registered(TWICE, torch.clone, fake=torch.empty_like) as op:
         for each in (x, x.to(torch.float8_e4m3fn), x.to("meta")):
             made = case(op, each)
-            Conformance().test_passes_opcheck(made, lambda _, text: notes.append(text))
+            Conformance().test_passes_opcheck(made, notes.append)
     texts = ("test_schema: torch compares", "test_autograd_registration: torch has it for tensors")
     for text, note in zip(texts, notes, strict=True):
         assert note.startswith(f"{made.id}: opcheck: {text} ")
@@ -260,9 +260,9 @@ def test_only_for_an_npu_may_no_random_call_be_right(
     check = partial(Conformance().test_agrees_with_its_contract, op)
     if device == "cpu":
         with pytest.raises(NoCallError, match="none of"):
-            check(lambda _, text: notes.append(text))
+            check(notes.append)
     else:
-        check(lambda _, text: notes.append(text))
+        check(notes.append)
         assert notes[0].startswith("twice: random calls: twice: none of")
 
 

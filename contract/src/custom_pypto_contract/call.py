@@ -51,8 +51,9 @@ class Call:
     @property
     def in_place(self) -> dict[str, str]:
         """The value of each parameter that is a result too: GE writes it in place."""
-        passed = {parameter: ast.unparse(value.node) for parameter, value in self.values}
-        return {name: passed[name] for name in self.results if name in passed}
+        return {
+            name: ast.unparse(value.node) for name, value in self.values if name in self.results
+        }
 
 
 _CALL = re.compile(r"(?P<call>.+?\))\s*(?:->\s*(?P<results>[\w\s,]+))?")

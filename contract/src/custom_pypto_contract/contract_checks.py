@@ -396,18 +396,13 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
     for name in call.results:
         if call.results.count(name) > 1:
             raise ContractError(f"it has the result {name!r} twice; name each result once")
-    for result, passed in call.in_place.items():
-        if passed not in written:
-            raise ContractError(
-                f"an operator writes a result called as a parameter, {result!r}, in place, and"
-                f" the schema does not write {passed!r}; name the result otherwise"
-            )
-    for name in written:
-        if name not in call.in_place.values():
-            raise ContractError(
-                f"it has no result for the written argument {name!r}; pass it, and name a result as"
-                f" its parameter: Operator(x={name}) -> x"
-            )
+    in_place = call.in_place.values()
+    if {*in_place} != written.keys():
+        raise ContractError(
+            "results called as parameters are written in place, here"
+            f" {', '.join(in_place) or 'none'}, and the schema writes"
+            f" {', '.join(written) or 'none'}; name the results by it: Operator(c=cache) -> c, y"
+        )
     results, returns = len(call.results) - len(call.in_place), len(op.schema.returns)
     if results != returns:
         raise ContractError(f"it has {results} results, but the schema {returns} returns")
