@@ -373,8 +373,8 @@ def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output:
     if length is None or (output.length is not None and output.length.text == length.text):
         # Where the list is empty, an output of the same length is empty too.
         return length is not None
-    floors = (f"{length.text} >= 1", f"{length.text} > 0")
-    return any(rule.when is None and ast.unparse(rule.check) in floors for rule in op.rules)
+    at_least_one = (f"{length.text} >= 1", f"{length.text} > 0")
+    return any(rule.when is None and ast.unparse(rule.check) in at_least_one for rule in op.rules)
 
 
 def _check_graph(op: OpContract) -> None:
