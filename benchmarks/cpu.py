@@ -22,7 +22,7 @@ from custom_pypto_testing.timing.peaks import at_peak, find_peaks, timed
 from benchmarks.case import Case, Planned
 from benchmarks.cases import add, attention, fused, indexer
 from benchmarks.eager import Baseline
-from benchmarks.run import Run, make_parser
+from benchmarks.run import Run, add_output
 
 _COLUMNS = {
     "ours": time_of("ours"),
@@ -69,7 +69,8 @@ def all_cases() -> Iterator[Planned]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("cpu", __doc__)
+    parser = argparse.ArgumentParser("benchmarks.cpu", description=__doc__)
+    add_output(parser)
     parser.add_argument("--quick", action="store_true", help="fewer sizes and repetitions")
     parser.add_argument(
         "--only", default="", metavar="TEXT", help="cases whose op and size contain TEXT"

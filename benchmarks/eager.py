@@ -101,16 +101,8 @@ def project(a: FusedArguments) -> tuple[Tensor, ...]:
     absorbed = torch.bmm(query[..., :nope].transpose(0, 1), a.w_uk).transpose(0, 1)
     query_rope = rope(query[..., nope:], a.sin, a.cos)
     index_query = (query_latent @ a.w_idx_qb).view(len(query), -1, a.w_idx_k.shape[1])
-    rows = cached_rows(
-        a.x,
-        a.sin,
-        a.cos,
-        a.w_dkv_kr,
-        a.gamma_ckv,
-        a.w_idx_k,
-        a.in_gamma_k,
-        a.in_beta_k,
-    )
+    weights = (a.w_dkv_kr, a.gamma_ckv, a.w_idx_k, a.in_gamma_k, a.in_beta_k)
+    rows = cached_rows(a.x, a.sin, a.cos, *weights)
     index_query = _rope_first(index_query, a.sin, a.cos)
     return absorbed, query_rope, *rows, index_query, a.x @ a.w_idx_proj
 

@@ -8,26 +8,24 @@ nothing about those of CANN.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import importlib
 import subprocess
 import sys
 import sysconfig
 import tempfile
-import timeit
-from collections.abc import Callable
 from pathlib import Path
-from statistics import quantiles
 from typing import Any
 
 from custom_pypto_build import plugin_library
 from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.installed import find_package, find_torch
 from custom_pypto_contract import variables
-from custom_pypto_testing.timing.interleaved import Quartiles
+from custom_pypto_testing.timing.interleaved import Quartiles, Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, ratio_of, time_of
 
-from benchmarks.run import Run, Worker, make_parser
+from benchmarks.run import Run, Worker, add_output
 
 SOURCES = Path(__file__).parent / "launching"
 # torch_npu's EXEC_NPU_CMD_EXT; torch.add; torch.ops.aten.add, which is called as any custom op is:
@@ -40,8 +38,9 @@ _BURST = 200
 
 def main(arguments: list[str] | None = None) -> int:
     """Build the programs, time them with each task queue setting, and print a table."""
-    options = make_parser("launch", __doc__).parse_args(arguments)
-    run = Run(options.output)
+    parser = argparse.ArgumentParser("benchmarks.launch", description=__doc__)
+    add_output(parser)
+    run = Run(parser.parse_args(arguments).output)
     columns = {name: time_of(name) for name in ("ours", *OTHERS)}
     columns |= {f"{name}/ours": ratio_of(name) for name in OTHERS}
     run.begin("a call on the host, by TASK_QUEUE_ENABLE", columns)
@@ -73,19 +72,18 @@ def _measure(build: Path) -> dict[str, Quartiles]:
         raise RuntimeError(error.value.decode())
     torch.ops.load_library(build / "theirs.so")
     x = torch.ones(1).npu()
-    calls: dict[str, Callable[[], object]] = {
+    calls = {
         "ours": lambda: torch.ops.custom_pypto.benchmark_launched(x),
         "EXT": lambda: torch.ops.custom_pypto_benchmark.launched(x),
         "add": lambda: torch.add(x, x),
         "aten.add": lambda: torch.ops.aten.add(x, x),
     }
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(_ROUNDS):
-        for name, call in calls.items():
-            torch.npu.synchronize()
-            times[name].append(timeit.timeit(call, number=_BURST) / _BURST)
+    bursts = {
+        name: Timed(call, torch.npu.synchronize, number=_BURST) for name, call in calls.items()
+    }
+    times = time_interleaved(bursts, 0, warm=False, least=_ROUNDS)
     torch.npu.synchronize()
-    return {name: quantiles(values) for name, values in times.items()}
+    return times
 
 
 def _build(folder: Path) -> None:

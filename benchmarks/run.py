@@ -77,16 +77,8 @@ class Worker:
         return self._process.submit(function, *arguments).result()
 
 
-def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
-    """Return the parser of a benchmark, with --output."""
-    parser = argparse.ArgumentParser(
-        prog=f"benchmarks.{name}", description=(description or "").split("\n")[0]
-    )
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path("build", "benchmark", f"{name}.jsonl"),
-        metavar="FILE",
-        help="where to write (default: %(default)s)",
-    )
-    return parser
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """Add --output, the file of a `Run`; its default is named for the benchmark."""
+    default = Path("build", f"{parser.prog}.jsonl")
+    text = "the file of the rows, as lines of JSON (default: %(default)s)"
+    parser.add_argument("--output", type=Path, default=default, metavar="FILE", help=text)

@@ -1,7 +1,5 @@
 """Fixtures of the cross-package tests: wheels, and environments to install them into."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Constants of a plugin's kernels, for tests whose data must reach both sides of a decision."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

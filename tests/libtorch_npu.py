@@ -1,7 +1,5 @@
 """The functions of torch_npu that core looks up, and those that a library has."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 from pathlib import Path

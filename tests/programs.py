@@ -1,7 +1,5 @@
 """Programs that tests run in the environment of this process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

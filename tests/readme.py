@@ -1,7 +1,5 @@
 """The Python of a page, which tests run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An assertion that an op refuses a call, which the tests of plugins share."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Where the repository is, and copies of sources to build."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -5,8 +5,6 @@ folder of links, so that making a venv takes no time and no download. That folde
 custom_pypto and every plugin: a test installs those that it needs.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """What the ops allocate on a CPU, and what they do without memory."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

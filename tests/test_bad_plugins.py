@@ -4,8 +4,6 @@ core/tests/test_loader_failures.py has what keeps a plugin from loading, and
 builder/tests/test_build_check.py what a build refuses.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 
@@ -62,14 +60,14 @@ def test_info_shows_that_a_plugin_ends_the_process(ending: Scratch) -> None:
 
 def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
     done = ending.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
-    probes = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
-    assert probes["add_custom"]["level"] == "ok"
-    assert probes["failing"]["level"] == "problem"
-    assert FAILURE in probes["failing"]["remark"]
+    checks = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
+    assert checks["add_custom"]["level"] == "ok"
+    assert checks["failing"]["level"] == "problem"
+    assert FAILURE in checks["failing"]["remark"]
     for name, (_, how) in ENDING.items():
-        assert probes[name]["level"] == "problem"
-        assert f"failed: loading it ended the process: {how}" in probes[name]["remark"]
-    core = probes["import custom_pypto.core"]
+        assert checks[name]["level"] == "problem"
+        assert f"failed: loading it ended the process: {how}" in checks[name]["remark"]
+    core = checks["import custom_pypto.core"]
     assert core["value"].startswith("works only without ")
     assert core["advice"].startswith("set CUSTOM_PYPTO_DISABLE=")
     for text in (core["value"], core["advice"]):

@@ -1,7 +1,5 @@
 """The baselines compute the same as the ops, or a comparison of times would mean nothing."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable

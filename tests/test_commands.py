@@ -1,7 +1,5 @@
 """custom-pypto samples, replay and verify, on the installed ops."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Every op's contract, typed function and kernels; the conformance suite compares results."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from importlib import metadata

@@ -1,7 +1,5 @@
 """What the official ops cost by their contracts, counted by hand and by torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -3,8 +3,6 @@
 It may be "meta" (while a model is made without memory) or an NPU, also by torch.set_default_device.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

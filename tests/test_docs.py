@@ -1,7 +1,5 @@
 """The code in the documentation runs, its links lead somewhere, Chinese pages keep step."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """The examples, at sizes that take seconds."""
 
-from __future__ import annotations
-
 import dataclasses
 import re
 import sys

@@ -1,7 +1,5 @@
 """Ops come and go as their wheels are installed and uninstalled."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

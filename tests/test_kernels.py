@@ -1,7 +1,5 @@
 """Hugging Face kernels loads the folders that custom_pypto_kernels writes."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """What ``custom-pypto new`` writes builds, installs and passes the conformance suite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Prolog, caches, selection of positions, attention: each op reads the results of 
 the shapes and keywords of models/deepseek_v3_2_exp of cann-recipes-infer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 What it says of keys is compared with the code by contract/tests/test_notation.py.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Collection, Iterator

@@ -1,7 +1,5 @@
 """Threads whose first import, first look-up and first call of an op are all at once."""
 
-from __future__ import annotations
-
 import json
 import os
 

@@ -1,7 +1,5 @@
 """The tools of the repository: versions, environments of tox."""
 
-from __future__ import annotations
-
 import re
 from configparser import RawConfigParser
 from itertools import product

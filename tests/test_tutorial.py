@@ -1,7 +1,5 @@
 """docs/tutorial.md: its commands run, in its order, and its edits fit what they change."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

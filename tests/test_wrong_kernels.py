@@ -4,8 +4,6 @@ Beside each plugin is faults.toml, a table of kinds of fault. Every wrong kernel
 one place, compiles, and reads and writes allocated memory only.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any
@@ -38,7 +36,7 @@ FAULTS = [
 
 # Of right kernels all but inductor, which takes longest. Of wrong ones not the fuzzer, and not what
 # judges graphs of the op.
-JUDGING = "not (inductor or (faults and (compiles or exports or opcheck or symbolic or fuzzed)))"
+CHOSEN = "not (inductor or (faults and (compiles or exports or opcheck or symbolic or fuzzed)))"
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +58,7 @@ def judged(
         wheels += [environment.build_wheel(each, folder, unchecked) for each in (right, wrong)]
     environment.install(*wheels)
     write_suites(folder, (*PLUGINS, *(f"{name}_faults" for name in PLUGINS)))
-    options = ("-m", "pytest", "-q", "--custom-pypto-fuzz=400", "-k", JUDGING)
+    options = ("-m", "pytest", "-q", "--custom-pypto-fuzz=400", "-k", CHOSEN)
     environment.run(*options, folder / "test_suites.py", check=False)
     found: dict[str, dict[str, Any]] = json.loads((folder / "found.json").read_text("utf-8"))
     return found

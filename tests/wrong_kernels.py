@@ -4,8 +4,6 @@ The faults of a plugin are built as one plugin, from one source, whose ops have 
 behind their names. One run of the conformance suite judges those of all plugins.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, number, ratio_of, time_of
 
-from benchmarks.run import Run, Worker, make_parser
+from benchmarks.run import Run, Worker, add_output
 from benchmarks.vllm import engine, selection
 from benchmarks.vllm.engine import OPS, Settings, cache_bytes, write
 
@@ -65,7 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = make_parser("vllm", __doc__)
+    parser = argparse.ArgumentParser("benchmarks.vllm", description=__doc__)
+    add_output(parser)
     shown = " ".join(f"{each.requests}x{each.tokens}" for each in DECODES)
     parser.add_argument(
         "--decodes",

@@ -64,10 +64,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     assert not (tmp_path / "ops.toml").exists()
 
 
-HOSTILE = ["\x1b[2J", "\u202e", "\ud800", '"""', "\\", "a\nb\r\nc", "\x00\x7f", "]\n[evil]\n", "🙂"]
+ODDITY = ["\x1b[2J", "\u202e", "\ud800", '"""', "\\", "a\nb\r\nc", "\x00\x7f", "]\n[evil]\n", "🙂"]
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", ODDITY)
 def test_any_text_of_a_source_leaves_the_file_valid(tmp_path: Path, text: str) -> None:
     whole = ImportedOp("whole", Place(text, 1), "whole(Tensor(a!) x) -> ()", {"x": {}})
     whole.launch = "aclnnWhole(x)"

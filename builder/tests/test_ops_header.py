@@ -30,7 +30,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 REFUSED = Path(__file__).with_name("header_refused.txt")
 CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
 [EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml").ops
-HOSTILE = ops_file.read(CONTRACTS / "hostile.toml").ops
+RESERVED = ops_file.read(CONTRACTS / "reserved_names.toml").ops
 [EDGES] = ops_file.read(CONTRACTS / "edges.toml").ops
 
 ops = torch.ops.custom_pypto
@@ -56,7 +56,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("header")
     header = folder / "ops.h"
     header.write_text(
-        ops_header.header_text(OpsFile((EVERYTHING, EDGES, *HOSTILE, *read(PROBES).ops), {})),
+        ops_header.header_text(OpsFile((EVERYTHING, EDGES, *RESERVED, *read(PROBES).ops), {})),
         encoding="utf-8",
     )
     path = compile_library(CONTRACTS / "probe.cpp", folder / "probe.so", *HIDDEN, f"-I{folder}")
@@ -209,7 +209,7 @@ def test_bytes_of_a_plugin_that_are_no_utf8_are_escaped() -> None:
 
 
 # A contract describes no text and no list as a result.
-DESCRIBED = [op for op in HOSTILE if op.outputs is not None]
+DESCRIBED = [op for op in RESERVED if op.outputs is not None]
 
 
 @pytest.mark.parametrize("op", DESCRIBED, ids=lambda op: op.name)

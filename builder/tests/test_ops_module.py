@@ -16,7 +16,7 @@ from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.ops_file import OpsFile
 
 CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
-HOSTILE = ops_file.read(CONTRACTS / "hostile.toml")
+RESERVED = ops_file.read(CONTRACTS / "reserved_names.toml")
 
 
 def read(*schemas: str) -> OpsFile:
@@ -44,9 +44,9 @@ def test_the_text_for_a_contract_that_says_everything() -> None:
     golden.compare(ops_module.module_text("mine", file), CONTRACTS / "everything_ops.txt")
 
 
-@pytest.mark.parametrize("op", HOSTILE.ops, ids=lambda op: op.name)
+@pytest.mark.parametrize("op", RESERVED.ops, ids=lambda op: op.name)
 def test_names_may_be_any(op: OpContract, execute: Any) -> None:
-    name, function = execute(HOSTILE)[ops_module.function_name(op.name)]
+    name, function = execute(RESERVED)[ops_module.function_name(op.name)]
     assert name == op.name
     assert list(inspect.signature(function).parameters) == [each.name for each in op.arguments]
     assert function.__doc__.startswith(op.schema.text)

@@ -53,7 +53,7 @@ def test_checks_of_contracts() -> None:
     """Read the lines of a change of checks.txt: callers see the messages."""
     shown = "".join(
         "\n".join([op.schema.text, *(f"  {line}" for line in all_checks(op)), ""])
-        for name in ("checks", "everything", "edges", "hostile")
+        for name in ("checks", "everything", "edges", "reserved_names")
         for op in ops_file.read(CONTRACTS / f"{name}.toml").ops
     )
     golden.compare(shown, CONTRACTS / "checks.txt")

@@ -75,7 +75,7 @@ def test_a_core_that_fails_points_to_the_doctor(cli: CommandLine, command: list[
     assert "custom-pypto doctor" in errors
 
 
-HOSTILE = replace(
+UNPRINTABLE = replace(
     BROKEN, version="1\x1b[31m\udcff", reason="first \u202eline\r\nsecond l\xefne\x07"
 )
 
@@ -93,7 +93,7 @@ def on_ascii(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> str:
 def test_nothing_of_a_plugin_acts_on_the_terminal_and_what_that_lacks_is_escaped(
     cli: CommandLine, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    cli.use(HOSTILE)
+    cli.use(UNPRINTABLE)
     printed = cli.run(*command)
     assert set("\x1b\r\x07\u202e\udcff").isdisjoint(printed)
     assert "second l\xefne" in printed
@@ -103,7 +103,7 @@ def test_nothing_of_a_plugin_acts_on_the_terminal_and_what_that_lacks_is_escaped
 
 
 def test_text_of_any_kind_is_valid_json(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
-    odd = replace(HOSTILE, reason="\x7f\udcff\u202e")
+    odd = replace(UNPRINTABLE, reason="\x7f\udcff\u202e")
     cli.use(odd)
     text = on_ascii(monkeypatch, "list", "--json")
     assert "\x7f" not in text

@@ -79,6 +79,26 @@ def test_a_list_of_tensors_is_an_input() -> None:
     assert convert(["first", "second"], 3)["inputs"] == {"x": ["first", "second"]}
 
 
+@pytest.mark.parametrize(
+    ("returns", "line", "returned"),
+    [
+        ("()", "Op(a=x, b=cache) -> b", None),
+        ("Tensor", "Op(a=x, b=cache) -> b, y", "y"),
+        ("(Tensor, Tensor)", "Op(a=x, b=cache) -> y, b, z", ("y", "z")),
+    ],
+)
+def test_results_that_are_written_in_place_are_not_returned(
+    monkeypatch: pytest.MonkeyPatch, returns: str, line: str, returned: object
+) -> None:
+    def custom_op(_: str, *, outputs: list[str], **parts: Any) -> Any:
+        return tuple(outputs) if len(outputs) > 1 else outputs[0]
+
+    monkeypatch.setattr(sys.modules["torchair"].ge, "custom_op", custom_op)
+    schema = f"op(Tensor x, Tensor(a!) cache) -> {returns}"
+    op = contract_of(f'[op]\nschema = "{schema}"\nnpu.graph = "{line}"')
+    assert graph_converter(LazyContract(manifest.make_op(op.data)))("x", "cache") == returned
+
+
 ATTRIBUTES = {
     "n=n, k=k": {"n": ("Int", 3), "k": ("Int", 7)},
     "n=3": {"n": ("Int", 3)},

@@ -1,7 +1,5 @@
 """Ops made in the test process, right or with one fault, for the tests of the conformance suite."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The default comparison with the reference."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The test class: which tests it makes of ops and samples, and what it does when it cannot."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -10,12 +8,13 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+import torch
 from custom_pypto_build import compiler
 from custom_pypto_testing import Conformance, checks
 from custom_pypto_testing.every_isa import every_isa
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
 from custom_pypto_testing.sample_generator import NoCallError
-from faulty_ops import TWICE
+from faulty_ops import TWICE, case, registered
 from fork_server import ForkServer
 from manifests import contract_of
 
@@ -224,6 +223,18 @@ def test_test_without_a_case_is_never_skipped(run: Run) -> None:
     assert "\nscalar: random calls, refusals, memory, fuzzing: ops.toml does not describe" in end
 
 
+def test_what_opcheck_cannot_check_is_noted() -> None:
+    notes: list[str] = []
+    x = torch.ones(2)
+    with registered(TWICE, torch.clone, fake=torch.empty_like) as op:
+        for each in (x, x.to(torch.float8_e4m3fn), x.to("meta")):
+            made = case(op, each)
+            Conformance().test_passes_opcheck(made, notes.append)
+    texts = ("test_schema: torch compares", "test_autograd_registration: torch has it for tensors")
+    for text, note in zip(texts, notes, strict=True):
+        assert note.startswith(f"{made.id}: opcheck: {text} ")
+
+
 def test_documentation_names_every_test() -> None:
     documented = (Path(__file__).parents[2] / "docs" / "testing.md").read_text(encoding="utf-8")
     tests = [name for name in vars(Conformance) if name.startswith("test_")]
@@ -249,9 +260,9 @@ def test_only_for_an_npu_may_no_random_call_be_right(
     check = partial(Conformance().test_agrees_with_its_contract, op)
     if device == "cpu":
         with pytest.raises(NoCallError, match="none of"):
-            check(lambda _, text: notes.append(text))
+            check(notes.append)
     else:
-        check(lambda _, text: notes.append(text))
+        check(notes.append)
         assert notes[0].startswith("twice: random calls: twice: none of")
 
 

@@ -1,8 +1,6 @@
 """The conformance suite's checks of a contract: right ops pass, and each fault is found."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

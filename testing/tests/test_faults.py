@@ -1,7 +1,5 @@
 """Each check of the conformance suite finds the fault that it is for, and passes right ops."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The fuzzer: right ops pass, each fault is found, and each call can be repeated."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

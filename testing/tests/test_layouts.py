@@ -1,7 +1,5 @@
 """Layouts that a contract allows, and what is drawn of a contract."""
 
-from __future__ import annotations
-
 from random import Random
 
 import pytest

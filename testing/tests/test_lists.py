@@ -1,8 +1,6 @@
 """Lists of tensors in a contract: checks, fakes, Python kernels, drawn calls and violations."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 import math
 import re
 from random import Random

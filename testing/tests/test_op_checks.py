@@ -1,7 +1,5 @@
 """The checks that custom-pypto verify makes of the calls of an op, on the CPU."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The conformance suite on ops that are random by design."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count

@@ -1,7 +1,5 @@
 """replayed_call: the values of recorded calls."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The stand-in for torchair that converters are tested with."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 from pathlib import Path

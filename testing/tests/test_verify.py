@@ -1,7 +1,5 @@
 """custom-pypto verify: what it makes of the ends of its processes, and what it writes."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

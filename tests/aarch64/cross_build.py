@@ -1,7 +1,5 @@
 """Compiles the plugins and driver.cpp for aarch64, and starts them under emulation."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

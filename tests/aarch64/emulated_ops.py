@@ -3,8 +3,6 @@
 The variable EMULATOR is the command that starts driver.cpp, in JSON.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import os

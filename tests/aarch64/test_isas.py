@@ -3,8 +3,6 @@
 torch runs beside them: CUSTOM_PYPTO_TEST_AARCH64 names the folder with a torch for aarch64.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import AbstractContextManager, closing

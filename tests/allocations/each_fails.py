@@ -3,8 +3,6 @@
 Each call must be refused, and the next one must be right. Prints how many were refused.
 """
 
-from __future__ import annotations
-
 import copy
 import ctypes
 import re

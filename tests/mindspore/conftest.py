@@ -1,7 +1,5 @@
 """Ops for these tests only, and a tensor."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import mindspore

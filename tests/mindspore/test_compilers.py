@@ -1,7 +1,5 @@
 """Under MindSpore's compilers an op runs uncompiled, or reports that it cannot be compiled."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

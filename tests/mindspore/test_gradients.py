@@ -1,7 +1,5 @@
 """Gradients of ops, by MindSpore's own functions; those of its own ops are the reference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The memory of tensors is shared, never copied; tensors that cannot be shared are refused."""
 
-from __future__ import annotations
-
 import gc
 import resource
 from collections.abc import Callable

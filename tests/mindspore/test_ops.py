@@ -1,7 +1,5 @@
 """Every op that is installed, called with MindSpore's tensors, and the documentation's code."""
 
-from __future__ import annotations
-
 import copy
 import pydoc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The import checks the requirements, and the message says what to install."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.metadata
 import re

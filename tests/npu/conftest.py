@@ -1,7 +1,5 @@
 """Simulated kernels, and workers that use them with each setting of torch_npu's task queue."""
 
-from __future__ import annotations
-
 import itertools
 import sys
 from collections.abc import Iterator

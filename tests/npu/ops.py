@@ -1,7 +1,5 @@
 """The ops that are tested on NPUs: every op of the installed plugins with a kernel for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import custom_pypto.core as core

@@ -1,7 +1,5 @@
 """The conformance suite on a simulated NPU."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

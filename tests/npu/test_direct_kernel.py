@@ -1,7 +1,5 @@
 """What only advance_step's own kernel does, which is launched directly."""
 
-from __future__ import annotations
-
 from worker import RunCode, Start
 
 

@@ -1,7 +1,5 @@
 """Ops called eagerly on NPU tensors, with every kind of kernel and setting of the task queue."""
 
-from __future__ import annotations
-
 import pytest
 from ops import COMPOSED, DIRECT, ONE_OF_KERNELS_OF_OPS, OPS
 from worker import Start, Worker

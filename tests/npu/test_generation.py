@@ -1,7 +1,5 @@
 """Models of transformers on an NPU, by CANN's own kernels: a model calls no other ones."""
 
-from __future__ import annotations
-
 import pytest
 from worker import Start
 

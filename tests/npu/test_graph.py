@@ -1,7 +1,5 @@
 """Ops in graphs, with every kind of kernel: what runs, by which nodes, and what is refused."""
 
-from __future__ import annotations
-
 import pytest
 from ops import KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS, OPS
 from worker import Start, Worker

@@ -1,7 +1,5 @@
 """Whole scripts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

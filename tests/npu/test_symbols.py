@@ -3,8 +3,6 @@
 Other versions of torch_npu are for tests/symbols, which downloads them.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """custom-pypto verify, on simulated NPUs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

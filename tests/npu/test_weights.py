@@ -1,7 +1,5 @@
 """Weights of the fused op and of the prologs: plain, in NZ order by shape or format, declared."""
 
-from __future__ import annotations
-
 import pytest
 from worker import RunCode, Start, Worker
 

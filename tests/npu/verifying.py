@@ -1,7 +1,5 @@
 """Runs ``custom-pypto verify`` with processes that are forked: no check waits for imports."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Mapping

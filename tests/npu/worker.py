@@ -4,8 +4,6 @@ What decides how torch_npu works (TASK_QUEUE_ENABLE, where kernels are found) is
 process, so each setting has its own worker. Requests and answers are lines of JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Runs functions on NPUs, one after another, as the parent asks: the process's end of worker.py."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import socket

@@ -1,7 +1,5 @@
 """The file of op-plugin: each op that its import completes becomes a test."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls an imported op, and torch_npu's own, with the same arguments; in a simulated process."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """Kernels that record what imported ops, and those of torch_npu, pass to them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 torch_npu's own are compiled from what op-plugin generates of the same file, and from its C++.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path

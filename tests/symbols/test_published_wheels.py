@@ -3,8 +3,6 @@
 The tests download the published wheels, 40 MB each: `tox -e wheels,symbols`.
 """
 
-from __future__ import annotations
-
 import zipfile
 from pathlib import Path
 

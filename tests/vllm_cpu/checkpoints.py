@@ -1,7 +1,5 @@
 """Small checkpoints with seeded weights, and transformers' own choice of the next token."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Checkpoints, made once, and their references. vLLM must find its settings when it is imported."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """vLLM's engine in this process."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """benchmarks/vllm runs every part, and keeps what it measured."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

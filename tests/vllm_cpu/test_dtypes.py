@@ -5,8 +5,6 @@ from those of fp32. If two values move by that much towards each other, twice as
 between the value that was taken and the best one.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Checkpoints in blocks of fp8, as the released ones are."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Many requests of mixed lengths, some aborted, in a cache that is too small for all."""
 
-from __future__ import annotations
-
 import ctypes
 import random
 import resource

@@ -1,7 +1,5 @@
 """A model without sparse attention is served as without the wheel."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """What cannot be served ends in one sentence, in the processes of a user."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

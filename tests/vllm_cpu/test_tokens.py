@@ -1,7 +1,5 @@
 """Greedy tokens are the choice of transformers' own full forward."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

@@ -48,6 +48,13 @@ class Call:
         """The arguments and outputs that are passed."""
         return {name for _, value in self.values for name in value.names}
 
+    @property
+    def in_place(self) -> dict[str, str]:
+        """The value of each parameter that is a result too: GE writes it in place."""
+        return {
+            name: ast.unparse(value.node) for name, value in self.values if name in self.results
+        }
+
 
 _CALL = re.compile(r"(?P<call>.+?\))\s*(?:->\s*(?P<results>[\w\s,]+))?")
 

@@ -373,8 +373,8 @@ def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output:
     if length is None or (output.length is not None and output.length.text == length.text):
         # Where the list is empty, an output of the same length is empty too.
         return length is not None
-    floors = (f"{length.text} >= 1", f"{length.text} > 0")
-    return any(rule.when is None and ast.unparse(rule.check) in floors for rule in op.rules)
+    at_least_one = (f"{length.text} >= 1", f"{length.text} > 0")
+    return any(rule.when is None and ast.unparse(rule.check) in at_least_one for rule in op.rules)
 
 
 def _check_graph(op: OpContract) -> None:
@@ -387,15 +387,25 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
     arguments = {each.name: each for each in op.arguments}
     if not all(parameter for parameter, _ in call.values):
         raise ContractError("an operator takes values by name: Operator(x=self) -> y")
-    if op.schema.returns and len(call.results) != len(op.schema.returns):
+    written = {each.name: each.type for each in op.arguments if each.is_mutable}
+    if "Tensor[]" in (*written.values(), *(each.type for each in op.schema.returns)):
         raise ContractError(
-            f"it has {len(call.results)} results, but the schema {len(op.schema.returns)} returns"
-        )
-    if any(each.type == "Tensor[]" for each in op.schema.returns):
-        raise ContractError(
-            "the schema returns a Tensor[], and a line cannot say how many results"
+            "the schema returns or writes a Tensor[], and a line cannot say how many results"
             " that are; give a converter by the hook custom_pypto_converters"
         )
+    for name in call.results:
+        if call.results.count(name) > 1:
+            raise ContractError(f"it has the result {name!r} twice; name each result once")
+    in_place = call.in_place.values()
+    if {*in_place} != written.keys():
+        raise ContractError(
+            "results called as parameters are written in place, here"
+            f" {', '.join(in_place) or 'none'}, and the schema writes"
+            f" {', '.join(written) or 'none'}; name the results by it: Operator(c=cache) -> c, y"
+        )
+    results, returns = len(call.results) - len(call.in_place), len(op.schema.returns)
+    if results != returns:
+        raise ContractError(f"it has {results} results, but the schema {returns} returns")
     for name in sorted(call.names):
         if name not in arguments:
             raise ContractError(f"{name!r} is no argument; outputs stand behind '->'")

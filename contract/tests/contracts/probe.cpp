@@ -1,4 +1,4 @@
-// Kernels of everything.toml and hostile.toml that run the checks, and allocate.
+// Kernels of everything.toml and reserved_names.toml that run the checks, and allocate.
 #include "ops.h"
 
 namespace {

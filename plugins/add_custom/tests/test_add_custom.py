@@ -1,7 +1,5 @@
 """Behaviour of add_custom that the conformance suite does not test."""
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """ops.h.golden shows what the build makes of ops.toml."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from custom_pypto_build import ops_header

@@ -1,7 +1,5 @@
 """Values that npu_advance_step_flashattn writes, and those that it leaves."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import custom_pypto  # noqa: F401

@@ -1,7 +1,5 @@
 """The conformance suite on npu_advance_step_flashattn."""
 
-from __future__ import annotations
-
 import custom_pypto_testing
 
 

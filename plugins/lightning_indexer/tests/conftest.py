@@ -1,7 +1,5 @@
 """A fixture of the tests of the indexer."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from custom_pypto_lightning_indexer.samples import Sizes

@@ -1,7 +1,5 @@
 """The conformance suite on the ops of lightning_indexer, and kernels at each instruction set."""
 
-from __future__ import annotations
-
 import custom_pypto_testing
 
 

@@ -3,8 +3,6 @@
 tests/npu/test_graph.py runs the nodes of every sample in graphs of torchair itself.
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

@@ -3,8 +3,6 @@
 The conformance suite draws calls that break any other rule.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import custom_pypto.core  # noqa: F401  (provides the op)

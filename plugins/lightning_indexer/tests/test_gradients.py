@@ -3,8 +3,6 @@
 The conformance suite holds both against references, and differentiates the op numerically.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import custom_pypto.core  # noqa: F401  (provides the ops)

@@ -4,8 +4,6 @@ The expected positions are computed here, from the op's definition alone: a mist
 reference and comparison of the plugin share would show.
 """
 
-from __future__ import annotations
-
 import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """npu_quant_lightning_indexer: int8 exact at every instruction set, float8, scales."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Results against the reference, at sizes and strides chosen to meet every path of the kernels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The selection alone: keys are made so that key j's score is scores[j], exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path

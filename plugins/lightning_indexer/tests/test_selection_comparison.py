@@ -1,7 +1,5 @@
 """The comparison must fail for what is wrong, and pass for what rounding may do."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from custom_pypto_lightning_indexer import reference, samples, selection_comparison

@@ -1,7 +1,5 @@
 """The conformance suite on the prolog of the indexer, and kernels at each instruction set."""
 
-from __future__ import annotations
-
 import custom_pypto_testing
 
 

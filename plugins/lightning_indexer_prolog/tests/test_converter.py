@@ -1,7 +1,5 @@
 """The converter, against a stand-in for torchair's public functions."""
 
-from __future__ import annotations
-
 import importlib
 from typing import Any
 

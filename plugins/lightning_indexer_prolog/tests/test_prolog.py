@@ -1,7 +1,5 @@
 """Edges of products, of the quantisation and of slots, and wrong slots."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

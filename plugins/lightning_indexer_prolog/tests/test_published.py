@@ -4,8 +4,6 @@ The expected values come from the definition in README.md: a mistake that kernel
 comparison of the plugin share would show.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

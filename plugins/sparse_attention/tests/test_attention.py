@@ -1,7 +1,5 @@
 """npu_sparse_flash_attention alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The comparison accepts what is right and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Released weights: through the op they equal a layer of transformers; unfit ones are refused."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import product

@@ -3,8 +3,6 @@
 The conformance suite draws calls that break any other rule.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

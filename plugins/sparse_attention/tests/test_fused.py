@@ -1,7 +1,5 @@
 """npu_sparse_attention_pto as a whole."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -4,8 +4,6 @@ The conformance suite holds its backward op against a reference of its own, for 
 differentiates the op numerically; it asks for no gradient of the log-sum-exp.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

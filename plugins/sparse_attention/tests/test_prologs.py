@@ -1,7 +1,5 @@
 """npu_mla_prolog and npu_indexer_prolog alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """2-D weights that are declared to hold fractal NZ bytes, and plain ones."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -166,9 +166,8 @@ class Case:
     def dynamic_dims(self) -> dict[str, list[int]]:
         """Per tensor argument, the dimensions in which the sample and its `resized` differ."""
         resized, tensors = self.resized.tensors, self.tensors
-        if {n: (t.dim(), t.dtype) for n, t in tensors.items()} != {
-            n: (t.dim(), t.dtype) for n, t in resized.items()
-        }:
+        kinds = [{n: (t.dim(), t.dtype) for n, t in of.items()} for of in (tensors, resized)]
+        if kinds[0] != kinds[1]:
             raise AssertionError(
                 f"{self.name}: 'resized' of sample {self.sample.name!r} must have the same tensor"
                 " arguments, with the same ranks and dtypes; only sizes and values may differ"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from typing import Any, ClassVar
 
 import pytest
@@ -14,6 +14,7 @@ from .ops_under_test import Op, ops_of_plugin
 from .plugin import UNCHECKED, devices, fuzz_series
 from .sample_generator import NoCallError
 
+Note = Callable[[str], None]
 _MOST_ON_NPUS = 2
 """Cases of an op that are captured and put into graphs, each of which takes seconds."""
 
@@ -54,16 +55,14 @@ def _parameter(what: str) -> Any:
     """Return a fixture; instead of a case, an error is raised, and a text kept for the report."""
 
     @pytest.fixture
-    def parameter(
-        self: object, request: pytest.FixtureRequest, record_property: Callable[..., None]
-    ) -> object:
+    def parameter(self: object, request: pytest.FixtureRequest, note: Note) -> object:
         del self
         found = request.param
         if isinstance(found, Exception):
             raise found
         if not isinstance(found, str):
             return found
-        record_property(UNCHECKED, found)
+        note(found)
         return None
 
     parameter.__doc__ = what
@@ -108,6 +107,11 @@ class Conformance:
     gradient_case = _parameter("A differentiable op with a float64 sample; None if there is none.")
     npu_case = _parameter("An op with one of a few samples; None on the CPU.")
 
+    @pytest.fixture
+    def note(self, record_property: Callable[..., None]) -> Note:
+        """Keeps what a check did not check, for the end of pytest's report."""
+        return partial(record_property, UNCHECKED)
+
     def test_op_has_a_reference(self, op: Op) -> None:
         """The reference defines right results."""
         checks.check_has_reference(op)
@@ -116,22 +120,20 @@ class Conformance:
         """One at two sizes; and a float64 one, if the op is differentiable."""
         checks.check_has_samples(op)
 
-    def test_agrees_with_its_contract(self, op: Op, record_property: Callable[..., None]) -> None:
+    def test_agrees_with_its_contract(self, op: Op, note: Note) -> None:
         """Random calls that it allows: kernel, reference and fake."""
         for text in checks.left_out(op):
-            record_property(UNCHECKED, f"{op.name}: {text}")
+            note(f"{op.name}: {text}")
         try:
             checks.check_drawn(op)
         except NoCallError as error:
             if op.device == "cpu":
                 raise
-            record_property(UNCHECKED, f"{op.name}: random calls: {error}")
+            note(f"{op.name}: random calls: {error}")
 
-    def test_refuses_what_its_contract_refuses(
-        self, op: Op, record_property: Callable[..., None]
-    ) -> None:
+    def test_refuses_what_its_contract_refuses(self, op: Op, note: Note) -> None:
         """Calls that break one rule, by kernel and fake in the same words."""
-        checks.check_refusals(op, _noting(op, record_property))
+        checks.check_refusals(op, lambda text: note(f"{op.name}: {text}"))
 
     def test_refuses_memory_that_it_cannot_use(self, op: Op) -> None:
         """Tensors without memory; and written ones that share theirs."""
@@ -163,8 +165,10 @@ class Conformance:
         """No output shares memory with an argument or another output."""
         checks.check_aliasing(case)
 
-    def test_passes_opcheck(self, graph_case: Case) -> None:
+    def test_passes_opcheck(self, graph_case: Case, note: Note) -> None:
         """`torch.library.opcheck`, also with gradients if the op is differentiable."""
+        for test, reason in checks.left_out_of_opcheck(graph_case).items():
+            note(f"{graph_case.id}: opcheck: {test}: {reason}")
         checks.check_operator(graph_case)
 
     def test_fake_agrees_with_kernel(self, case: Case) -> None:
@@ -179,9 +183,7 @@ class Conformance:
         """`torch.compile` with fullgraph and dynamic shapes: one graph, also for the other size."""
         checks.check_compiled(graph_case, "aot_eager")
 
-    def test_compiles_with_inductor(
-        self, resized_case: Case | None, record_property: Callable[..., None]
-    ) -> None:
+    def test_compiles_with_inductor(self, resized_case: Case | None, note: Note) -> None:
         """The same by torch.compile's usual backend."""
         if resized_case is None:
             return
@@ -189,7 +191,7 @@ class Conformance:
             checks.check_compiled(resized_case, "inductor")
         else:
             text = "inductor compiles for the CPU; an NPU is compiled for by torchair"
-            record_property(UNCHECKED, f"{resized_case.id}: {text}")
+            note(f"{resized_case.id}: {text}")
 
     def test_exports_with_dynamic_sizes(self, resized_case: Case | None) -> None:
         """A program exported with `torch.export` from one size runs the other."""
@@ -215,11 +217,9 @@ class Conformance:
         """Results have equal bits with 1 and 2 threads."""
         checks.check_threads(case)
 
-    def test_large_calls_are_right_with_any_number_of_threads(
-        self, op: Op, record_property: Callable[..., None]
-    ) -> None:
+    def test_large_calls_are_right_with_any_number_of_threads(self, op: Op, note: Note) -> None:
         """A drawn call for each dim, in which that is large."""
-        checks.check_large_calls(op, _noting(op, record_property))
+        checks.check_large_calls(op, lambda text: note(f"{op.name}: {text}"))
 
     def test_takes_any_strides(self, case: Case) -> None:
         """Any strides work, or the error asks for contiguous."""
@@ -230,7 +230,7 @@ class Conformance:
         checks.check_devices(case)
 
     def test_works_on_streams_and_in_graphs_of_an_npu(
-        self, npu_case: Case | None, record_property: Callable[..., None]
+        self, npu_case: Case | None, note: Note
     ) -> None:
         """Calls again, on another stream, in captured graphs and in graphs of torchair."""
         for check in checks.OF_NPUS if npu_case is not None else ():
@@ -239,12 +239,7 @@ class Conformance:
                 check(npu_case)
             except checks.NotCheckedError as error:
                 what = check.__name__.removeprefix("check_")
-                record_property(UNCHECKED, f"{npu_case.id}: {what}: {error}")
-
-
-def _noting(op: Op, record_property: Callable[..., None]) -> Callable[[str], None]:
-    """Return a function that keeps what a check did not check, for the end of pytest's report."""
-    return lambda text: record_property(UNCHECKED, f"{op.name}: {text}")
+                note(f"{npu_case.id}: {what}: {error}")
 
 
 @cache

@@ -1,7 +1,5 @@
 """What `custom-pypto import` writes is built, installed and launched, without a line by hand."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator

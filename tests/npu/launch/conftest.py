@@ -1,7 +1,5 @@
 """A plugin that shows what a launch marshals, simulated kernels for it, and processes to run it."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from collections.abc import Iterator

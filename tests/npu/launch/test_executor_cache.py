@@ -1,7 +1,5 @@
 """Launches that find the executor of an equal, earlier launch in CANN's cache."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

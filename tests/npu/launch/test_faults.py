@@ -1,7 +1,5 @@
 """Calls of CANN that fail in a launch, one at a time: every function, in every position."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

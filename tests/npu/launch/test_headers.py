@@ -1,7 +1,5 @@
 """Launches under torch_npu are compared with the header of the kernel's opp package."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

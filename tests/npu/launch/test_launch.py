@@ -1,7 +1,5 @@
 """What a launch passes to its kernel, and where and when the kernel runs."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Mechanisms that no hardware has confirmed are off by default, and are checked."""
 
-from __future__ import annotations
-
 import pytest
 from worker import Launch
 

@@ -1,7 +1,5 @@
 """Calls on NPUs: their errors, what they leave as it was, and how often they run phase 1."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The kernel of advance_step that is launched directly, on the machine that has it."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

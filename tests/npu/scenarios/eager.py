@@ -1,7 +1,5 @@
 """Ops called eagerly on NPU tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tiny models of transformers that generate on an NPU, through custom_pypto_transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

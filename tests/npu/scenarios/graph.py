@@ -1,7 +1,5 @@
 """Ops in graphs of torchair: their nodes, their copies, and what they refuse."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace

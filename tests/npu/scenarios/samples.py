@@ -1,7 +1,5 @@
 """Samples of the plugins' ops on NPUs, and the suite's checks of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping
 from functools import cache, partial

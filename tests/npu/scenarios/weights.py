@@ -1,7 +1,5 @@
 """Weights in each form that ops take, on NPU tensors: the fused op's, and those of the prologs."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence

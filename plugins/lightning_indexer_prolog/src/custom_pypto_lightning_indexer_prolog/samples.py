@@ -1,4 +1,4 @@
-"""Seeded inputs that no drawing from the contract hits: DeepSeek's sizes, zeros, shared slots."""
+"""Seeded inputs that no drawn call hits: DeepSeek's sizes, zeros, shared slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seeded inputs that no drawing from the contract hits: real selections, long ones, DeepSeek's."""
+"""Seeded inputs that no drawn call hits: real selections, long ones, DeepSeek's."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from .on_device import check_streams as check_streams
 from .operator import check_gradients as check_gradients
 from .operator import check_operator as check_operator
 from .operator import check_second_gradients as check_second_gradients
+from .operator import left_out_of_opcheck as left_out_of_opcheck
 from .side_effects import check_aliasing as check_aliasing
 from .side_effects import check_unchanged as check_unchanged
 from .side_effects import check_versions as check_versions

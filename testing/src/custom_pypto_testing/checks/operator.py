@@ -14,6 +14,8 @@ from custom_pypto_testing.outputs import tensor_outputs
 
 _SLOW_UP_TO = 128
 """Elements up to which every entry of the Jacobian is compared; above, random projections of it."""
+_AOT_DISPATCH = "test_aot_dispatch_dynamic"
+_TESTS = ("test_faketensor", "test_schema", _AOT_DISPATCH, "test_autograd_registration")
 _DEVICES_OF_AUTOGRAD_REGISTRATION = ("cpu", "cuda", "xpu")
 
 
@@ -24,27 +26,32 @@ def check_operator(case: Case, *, with_gradients: bool = True) -> None:
         _opcheck(case, requires_grad=True)
 
 
+def left_out_of_opcheck(case: Case) -> dict[str, str]:
+    """Return opcheck's tests that cannot run on a call, each with the reason."""
+    tensors, reasons = case.tensors.values(), {}
+    if any(each.is_floating_point() and each.itemsize == 1 for each in tensors):
+        # Other checks compare bytes.
+        reasons["test_schema"] = "torch compares arguments by arithmetic, which float8 lacks"
+    if any(each.device.type not in _DEVICES_OF_AUTOGRAD_REGISTRATION for each in tensors):
+        known = ", ".join(_DEVICES_OF_AUTOGRAD_REGISTRATION)
+        reasons["test_autograd_registration"] = f"torch has it for tensors on {known} alone"
+    return reasons
+
+
 def _opcheck(case: Case, *, requires_grad: bool) -> None:
     call = case.copy()
     if requires_grad:
         for tensor in call.differentiable.values():
             tensor.requires_grad_()
-    tests = ["test_faketensor"]
-    # torch compares arguments by arithmetic, which float8 does not have. Other checks see bytes.
-    if not any(t.is_floating_point() and t.itemsize == 1 for t in call.tensors.values()):
-        tests.append("test_schema")
     # With gradients torch adds the sums of the results in place. That fails if the first result has
     # integers.
     first = next(iter(tensor_outputs(call.copy().run()).values()), None) if requires_grad else None
     has_integers_first = first is not None and not first.is_floating_point()
     is_own = has_integers_first or call.op.is_random
-    if not is_own:
-        tests.append("test_aot_dispatch_dynamic")
-    if all(t.device.type in _DEVICES_OF_AUTOGRAD_REGISTRATION for t in call.tensors.values()):
-        tests.append("test_autograd_registration")
-    results = _results(call, tests)
+    left_out = {*left_out_of_opcheck(case), *([_AOT_DISPATCH] if is_own else [])}
+    results = _results(call, [test for test in _TESTS if test not in left_out])
     if is_own:
-        results["test_aot_dispatch_dynamic"] = _aot_dispatch_of_floating_first(call)
+        results[_AOT_DISPATCH] = _aot_dispatch_of_floating_first(call)
     failed = {test: reason for test, reason in results.items() if reason != "SUCCESS"}
     if failed:
         raise AssertionError(

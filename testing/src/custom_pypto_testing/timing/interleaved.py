@@ -24,9 +24,11 @@ class Timed:
 
     call: Callable[[], object]
     prepare: Callable[[], object] | None = None
-    """Runs before each call, untimed."""
+    """Runs before the calls that are timed together, untimed."""
     threads: int | None = None
     """How many of torch's threads it has; None: the present number."""
+    number: int | None = None
+    """How many calls are timed together; None: as many as last 50 us, or one if it is prepared."""
 
     def run(self) -> None:
         """Prepare, and make the call."""
@@ -54,9 +56,8 @@ def time_interleaved(
     """Return the quartiles of each call's time.
 
     Each round makes every call once: a machine that slows down slows all alike. Rounds go on for
-    `seconds`; there are at least `least`, which is 2 or more, and at most `most`. A call too short
-    for the clock is timed in groups that last 50 us or more, unless it is prepared. If `warm`, a
-    call of less than 50 ms is made once before it is timed: threads are awake then, and caches hold
+    `seconds`; there are at least `least`, which is 2 or more, and at most `most`. If `warm`, a call
+    of less than 50 ms is made once before it is timed: threads have started then, and caches hold
     its own data rather than its predecessor's.
     """
     counts, warmed = {}, set()
@@ -65,7 +66,8 @@ def time_interleaved(
             for _ in range(warmups):
                 timed.run()
             once = timed.seconds(1)
-        counts[name] = 1 if timed.prepare else max(1, int(_LEAST_TIMED / max(once, 1e-7)))
+        fitting = 1 if timed.prepare else max(1, int(_LEAST_TIMED / max(once, 1e-7)))
+        counts[name] = timed.number or fitting
         if warm and once < _WORTH_WARMING:
             warmed.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}

@@ -103,8 +103,10 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
             if kernel in op.npu.limits:
                 check_limits(op, kernel, given)
         made = _node(op, call, given)
-        # An argument written in place is among the node's results, where torchair finds it.
-        return made if op.schema.returns else None
+        results = zip(call.results, made if isinstance(made, tuple) else [made], strict=False)
+        # torchair finds an argument that is written in place among the node's results.
+        returned = tuple(each for name, each in results if name not in call.in_place)
+        return returned[0] if len(returned) == 1 else returned or None
 
     convert.__name__ = convert.__qualname__ = contract.function_name
     return convert
@@ -129,9 +131,7 @@ def _node(op: OpContract, call: Call, given: dict[str, Any]) -> Any:
             case ast.List([ast.Constant(), *_]):
                 attributes[parameter] = attribute("int[]", ast.literal_eval(value.node))
             case ast.List(elements):
-                inputs[parameter] = [
-                    given[each.id] for each in elements if isinstance(each, ast.Name)
-                ]
+                inputs[parameter] = [given[ast.unparse(each)] for each in elements]
             case ast.Name(name) if "Tensor" in op.argument(name).type:
                 inputs[parameter] = given[name]
             case ast.Name(name):
