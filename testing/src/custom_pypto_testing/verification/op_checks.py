@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -42,24 +42,20 @@ def check_results(case: Case) -> None:
     checks.check_fake(case)
 
 
-CHECKS: Mapping[str, Callable[[Case], None]] = {
-    "launch": check_launch,
-    "results": check_results,
-    **{check.__name__.removeprefix("check_"): check for check in checks.OF_NPUS},
-}
-
-
 def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
     """Return the verdict of a check of at most `most` calls, and what was done or is wrong.
+
+    The check is the function ``check_<name>`` of this module, or of the suite.
 
     Raises:
         RuntimeError: a call failed, by another error than one about an argument.
     """
     if not _has_kernel(op, op.device):
         return Verdict.NONE, f"the op has no kernel for {op.device}"
-    if op.reference is None and name != "launch":
+    check = globals().get(f"check_{name}") or getattr(checks, f"check_{name}")
+    if op.reference is None and check is not check_launch:
         return Verdict.NONE, "the op has neither a reference nor a kernel for the CPU"
-    return check_calls(CHECKS[name], op, 1 if name == "launch" else most, note)
+    return _check_calls(check, op, 1 if check is check_launch else most, note)
 
 
 def find_op(name: str, device: str) -> Op:
@@ -70,7 +66,7 @@ def find_op(name: str, device: str) -> Op:
     return op
 
 
-def check_calls(
+def _check_calls(
     check: Callable[[Case], None], op: Op, most: int, note: Note
 ) -> tuple[Verdict, str]:
     """Have `check` check at most `most` calls; those that the op refuses do not count."""
