@@ -42,17 +42,21 @@ def check_results(case: Case) -> None:
     checks.check_fake(case)
 
 
+def find_check(name: str) -> Callable[[Case], None]:
+    """Return the function ``check_<name>`` of this module, else of the suite."""
+    found: Callable[[Case], None] = globals().get(f"check_{name}") or vars(checks)[f"check_{name}"]
+    return found
+
+
 def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
     """Return the verdict of a check of at most `most` calls, and what was done or is wrong.
-
-    The check is the function ``check_<name>`` of this module, or of the suite.
 
     Raises:
         RuntimeError: a call failed, by another error than one about an argument.
     """
     if not _has_kernel(op, op.device):
         return Verdict.NONE, f"the op has no kernel for {op.device}"
-    check = globals().get(f"check_{name}") or getattr(checks, f"check_{name}")
+    check = find_check(name)
     if op.reference is None and check is not check_launch:
         return Verdict.NONE, "the op has neither a reference nor a kernel for the CPU"
     return _check_calls(check, op, 1 if check is check_launch else most, note)
