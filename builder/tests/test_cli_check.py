@@ -311,9 +311,15 @@ def _leading_to(name: str) -> Callable[[Path], object]:
     return write
 
 
-def _endless(path: Path) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("zeros", bytes(1 << 20))
+def _with_zeros(name: str, claimed: int) -> Callable[[Path], object]:
+    """Return what writes a wheel with a file of 1 MiB; its directory claims another size."""
+
+    def write(path: Path) -> None:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(name, bytes(1 << 20))
+            archive.getinfo(name).file_size = claimed
+
+    return write
 
 
 WHEEL = "a-1-py3-none-any.whl"
@@ -329,7 +335,17 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "absolute path": (WHEEL, _leading_to("/etc/evil.py"), "lead out of it: '/etc/evil.py'"),
     "path of Windows": (WHEEL, _leading_to("a\\..\\evil"), "lead out of it: 'a\\\\..\\\\evil'"),
     "path for a terminal": (WHEEL, _leading_to("a\x1b[2J"), "lead out of it: 'a\\x1b[2J'"),
-    "much larger unpacked": (WHEEL, _endless, "1048576 bytes when unpacked; at most"),
+    "much larger unpacked": (
+        WHEEL,
+        _with_zeros("zeros", 1 << 20),
+        "1048576 bytes when unpacked; at most",
+    ),
+    # No more than the claimed bytes are unpacked, and their checksum is wrong.
+    "much larger than it claims": (
+        WHEEL,
+        _with_zeros("a-1.dist-info/METADATA", 10),
+        "unpacked: Bad CRC-32 for file",
+    ),
 }
 
 

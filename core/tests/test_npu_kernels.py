@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from cpp_library import HIDDEN, SOURCES, compile_command, run
 from cpp_library import build as build_plugin
+from custom_pypto.core.opp import find_packages
+from custom_pypto_contract.manifest import ASCENDC_SUFFIX, OPP_FOLDER, OPP_LIBRARY
 from fork_server import ForkServer
 from programs import run_program
 
@@ -95,11 +97,11 @@ class Machine:
         """
         folder, _, kind = place.partition(":")
         if folder == "wheel":
-            return self.plugin.with_name(f"{self.plugin.stem}_ascendc_{kind}.so")
+            return self.plugin.with_name(f"{self.plugin.stem}{ASCENDC_SUFFIX}_{kind}.so")
         if folder == "cann":
             return self.folder / "cann" / "lib64" / "libopapi_math.so"
-        name = f"{self.plugin.stem}_ascendc.so" if kind else "libcust_opapi.so"
-        return self.folder / folder / "op_api" / "lib" / name
+        path = self.folder / folder / OPP_LIBRARY
+        return path.with_name(f"{self.plugin.stem}{ASCENDC_SUFFIX}.so") if kind else path
 
     def put(self, place: str, library: str) -> Path:
         """Put one of `libraries` there."""
@@ -175,6 +177,8 @@ def test_choice_of_a_kernel(machine: Machine, places: str, packages: str, chosen
     if "cann" in libraries:
         variables[HOME] = str(machine.folder / "cann")
     name, path = libraries[chosen], machine.path(chosen)
+    if chosen.startswith("package"):
+        assert path in [each / OPP_LIBRARY for each in find_packages(machine.package / OPP_FOLDER)]
     if "launched" in places:
         op, expected = "launched", f"launched {path} 1"
     else:

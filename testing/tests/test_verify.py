@@ -14,7 +14,7 @@ from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import report as written
 from custom_pypto_testing.verification.processes import RUNS
-from custom_pypto_testing.verification.report import FASTER
+from custom_pypto_testing.verification.report import FASTER, SWITCHED
 
 PLUGIN = {
     "name": "mine",
@@ -152,40 +152,44 @@ def test_nothing_more_is_run_of_an_op_whose_calls_are_wrong(run, children, check
     assert set(verdicts(report, "other_op").values()) == {"passed"}
 
 
-def test_each_switch_is_off_but_in_its_own_runs_of_repeats_queue_streams_and_graphs(run, children):
+def test_repeats_streams_and_graphs_run_without_switches_with_each_and_with_both(run, children):
     run()
-    found: dict[str, set[tuple[str, str]]] = {}
+    found: dict[tuple[str, ...], set[tuple[str, str]]] = {}
     for checks, op, variables in children.calls:
-        on = [name for name in FASTER if variables[name] == "1"]
-        assert len(on) < 2
-        for name in on if op == "my_op" else ():
-            queue = variables["TASK_QUEUE_ENABLE"]
-            found.setdefault(name, set()).update((queue, check) for check in checks)
+        on = tuple(name for name in FASTER if variables[name] == "1")
+        queue = variables.get("TASK_QUEUE_ENABLE", "")
+        if op == "my_op":
+            found.setdefault(on, set()).update((queue, check) for check in checks)
     queued = {(queue, check) for queue in "12" for check in ("repeats", "streams")}
     graphs = {("1", each) for each in ("capture", "npugraph_ex", "graph", "symbolic_graph")}
-    assert found == dict.fromkeys(FASTER, queued | graphs)
+    assert found.pop(()) == queued | graphs | {("0", "launch"), ("1", "results"), ("2", "results")}
+    assert found == dict.fromkeys([FASTER[:1], FASTER[1:], FASTER], queued | graphs)
 
 
-@pytest.mark.parametrize("switch", FASTER)
-def test_the_report_says_what_to_set(run, children, monkeypatch, switch):
+@pytest.mark.parametrize("switches", SWITCHED)
+def test_the_report_says_what_to_set(run, children, monkeypatch, switches):
     call = children.call
 
     def fail(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
-        is_on = (options.get("environment") or {}).get(switch) == "1"
+        variables = options.get("environment") or {}
+        is_on = all(variables.get(switch) == "1" for switch in switches)
         children.ends["repeats", "other_op"] = WRONG if is_on else ""
         return call(function, *given, **options)
 
     monkeypatch.setattr(subprocess_call, "call", fail)
     report = run(status=1)
-    [other] = {*FASTER} - {switch}
-    advice = "=1, for faster launches:"
-    assert f"{switch}{advice} do not set it here, because an op failed.\n" in report
-    assert f"{other}{advice} set it for the ops below; none failed.\n" in report
+    for each in SWITCHED:
+        setting = " ".join(f"{switch}=1" for switch in each)
+        fails = {*switches} <= {*each}
+        advice = (
+            "do not set this here, because an op" if fails else "set this for the ops below; none"
+        )
+        assert f"\n{setting}, for faster launches: {advice} failed.\n" in report
 
 
 def test_an_op_that_was_not_checked_is_no_fault_of_the_faster_way(run, children):
     children.ends["results", "other_op"] = WRONG
-    assert run(status=1).count("=1, for faster launches: not decided, because some op") == 2
+    assert run(status=1).count("=1, for faster launches: not decided, because some op") == 3
 
 
 def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, monkeypatch):

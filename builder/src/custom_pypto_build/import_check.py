@@ -16,7 +16,7 @@ from typing import Any
 
 from custom_pypto_contract import guarded, platforms, variables
 from custom_pypto_contract.dispatch_keys import CPU, NPU
-from custom_pypto_contract.manifest import GROUP
+from custom_pypto_contract.manifest import GROUP, OPP_FOLDER
 from custom_pypto_contract.ops_file import OpsFile
 
 from . import installed, plugin_library
@@ -87,9 +87,7 @@ def _install(
     def skipped(folder: str, names: list[str]) -> set[str]:
         # Kernels for NPUs are large, and import does not look at them.
         is_package = plugin.opp is not None and Path(folder) == distribution.modules[plugin.package]
-        return {"__pycache__", *([plugin_library.OPP_FOLDER] if is_package else [])}.intersection(
-            names
-        )
+        return {"__pycache__", *([OPP_FOLDER] if is_package else [])}.intersection(names)
 
     for name, source in distribution.modules.items():
         if source.is_dir():

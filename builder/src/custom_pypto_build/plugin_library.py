@@ -19,7 +19,6 @@ from .installed import find_torch
 from .ninja import NinjaFile, run_ninja, write_compile_commands
 from .settings import Settings, read_settings
 
-OPP_FOLDER = "opp"
 COMPILE_COMMANDS = "compile_commands.json"
 _INCLUDED = re.compile(r"^\s*#\s*include\s*<(custom_pypto_\w+)/", re.MULTILINE)
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
@@ -148,7 +147,7 @@ def install(
         ops=tuple(manifest.make_op(op.data) for op in sorted(ops.ops, key=lambda op: op.name)),
         requires_ops=plugin.requires_ops,
         library=described,
-        opp=None if plugin.opp is None else OPP_FOLDER,
+        opp=None if plugin.opp is None else manifest.OPP_FOLDER,
         ascendc=ascendc,
         kernels=kernels,
     )

@@ -158,7 +158,7 @@ class BuildPluginLibrary(setuptools.Command):
         )
         if self.plugin.opp is not None:
             place = source_files.link if self.editable_mode else source_files.copy
-            place(self.plugin.root / self.plugin.opp, package / plugin_library.OPP_FOLDER)
+            place(self.plugin.root / self.plugin.opp, package / manifest.OPP_FOLDER)
 
     def get_source_files(self) -> list[str]:
         """Return the files of a source distribution that are not Python, as relative paths."""
@@ -184,7 +184,7 @@ class BuildPluginLibrary(setuptools.Command):
         for file in source_files.below(self.plugin.root, self.plugin.opp):
             assert self.plugin.opp is not None
             inner = Path(file).relative_to(self.plugin.opp)
-            files[str(built / plugin_library.OPP_FOLDER / inner)] = file
+            files[str(built / manifest.OPP_FOLDER / inner)] = file
         return files
 
     def _distribution(self) -> import_check.Distribution:

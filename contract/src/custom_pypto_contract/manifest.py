@@ -26,10 +26,12 @@ GROUP = "custom_pypto.plugins"
 FILE_NAME = "custom_pypto_plugin.json"
 ANY_PLATFORM = "any"
 ASCENDC_SUFFIX = "_ascendc"
-"""Ends the name of a library with AscendC kernels, after the plugin's; kernel_search.h has it."""
-
+"""Ends the name of a library with AscendC kernels, after the plugin's."""
+OPP_FOLDER = "opp"
+"""Where the Python package of a plugin has its opp packages."""
 OPP_LIBRARY = PurePosixPath("op_api/lib/libcust_opapi.so")
-"""Where an opp package has the library of its kernels; kernel_search.h has it too."""
+"""Where an opp package has the library of its kernels. kernel_search.h has these three facts in
+C++; core's test_npu_kernels.py puts libraries where these say and has C++ find them."""
 
 PLUGIN_NAME = r"[a-z][a-z0-9_]*"
 ARCHITECTURE = r"[A-Za-z0-9.-]+"

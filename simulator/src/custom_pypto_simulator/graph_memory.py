@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import inspect
 import math
 import weakref
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NoReturn
 
 import torch
@@ -18,10 +20,15 @@ try:
     from torchair.ge import DataType
     from torchair.ge._ge_graph import ge_type_to_torch_type as ge_type_to_torch_type
     from torchair.ge._ge_graph import torch_type_to_ge_type as torch_type_to_ge_type
-except ImportError as error:
+
+    inspect.signature(ge_type_to_torch_type).bind(DataType.DT_FLOAT)
+    inspect.signature(torch_type_to_ge_type).bind(torch.float32)
+    fields = attrgetter("name", "type", "attr", "input", "input_desc", "output_desc")
+    fields(ModelDef().graph.add().op.add())
+except (AttributeError, ImportError, TypeError) as error:
     raise ImportError(
-        "the simulator reads the graphs of the torchair in torch_npu 2.13.0; this torchair is"
-        f" another: {error}. Install that one: pip install --no-deps torch_npu==2.13.0"
+        "the simulator reads graphs as the torchair in torch_npu 2.13 writes them; this torchair is"
+        f" another: {error!r}. Run graphs with that torch_npu; calls work with this one"
     ) from error
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import FunctionType
 from typing import Any
@@ -90,10 +91,6 @@ def _reduction(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return reduce
 
 
-def _reduce_max(x: Tensor, axes: Tensor, *, keep_dims: bool = False) -> Tensor:
-    return torch.amax(x, axes.tolist(), keep_dims)
-
-
 def _pack(*inputs: Tensor, axis: int = 0, N: int = 0) -> Tensor:  # noqa: N803
     _expect("Pack", "N", N or len(inputs), len(inputs))
     return torch.stack(inputs, axis)
@@ -144,12 +141,6 @@ def _strided_slice(
     return x
 
 
-def _layer_norm(
-    x: Tensor, shape: Tensor, gamma: Tensor, beta: Tensor, *, epsilon: float = 1e-5
-) -> Iterable[Tensor]:
-    return torch.native_layer_norm(x, shape.tolist(), gamma, beta, epsilon)
-
-
 def _rms_norm(x: Tensor, gamma: Tensor, *, epsilon: float = 1e-6) -> Iterable[Tensor]:
     squares = x.float().square().mean(tuple(range(-gamma.dim(), 0)), keepdim=True)
     return torch.rms_norm(x, gamma.shape, gamma, epsilon), (squares + epsilon).rsqrt()
@@ -162,90 +153,60 @@ def _sort(
     return values, indices.int()
 
 
-def _scatter_nd_update(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
-    """In place, like the operator."""
-    return x.index_put_(indices.long().unbind(-1), updates)
+_OF_TORCH = """
+    Abs Add Cos Exp Greater GreaterEqual Less LessEqual Log LogicalAnd LogicalNot LogicalOr Maximum
+    Minimum Mul Neg NotEqual Pow Reciprocal Relu Rsqrt Sigmoid Sin Sqrt Square Sub Tanh
+"""
+"""What torch has by the same name."""
 
 
-def _cast(x: Tensor, *, dst_type: int) -> Tensor:
-    return x.to(ge_type_to_torch_type(dst_type))
-
-
-def _shape(x: Tensor, *, dtype: int = 3) -> Tensor:
-    return torch.tensor(x.shape, dtype=ge_type_to_torch_type(dtype), device="cpu")
-
-
-def _adds(x: Tensor, *, value: float) -> Tensor:
-    return x + value
-
-
-def _muls(x: Tensor, *, value: float) -> Tensor:
-    return x * value
+def _of_torch(type_: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(torch, re.sub("(?<=[a-z])(?=[A-Z])", "_", type_).lower())
+    return function
 
 
 OPERATORS: dict[str, Callable[..., Any]] = {
-    "Abs": torch.abs,
-    "Add": torch.add,
+    **{type_: _of_torch(type_) for type_ in _OF_TORCH.split()},
     "AddV2": torch.add,
-    "Adds": _adds,
+    "Adds": lambda x, *, value: x + value,
     "BatchMatMul": _batch_matmul,
     "BatchMatMulV2": _batch_matmul,
     "BroadcastTo": lambda x, shape: x.expand(shape.tolist()),
-    "Cast": _cast,
+    "Cast": lambda x, *, dst_type: x.to(ge_type_to_torch_type(dst_type)),
     "ConcatV2": _concat,
-    "Cos": torch.cos,
     "Equal": torch.eq,
-    "Exp": torch.exp,
     "Fill": lambda shape, value: value.expand(shape.tolist()).clone(),
     "FloorDiv": torch.floor_divide,
     "FloorMod": torch.remainder,
     "GatherV2": _gather,
-    "Greater": torch.gt,
-    "GreaterEqual": torch.ge,
     "Identity": copy_on_device,
     "IdentityN": lambda *inputs: map(copy_on_device, inputs),
-    "LayerNormV4": _layer_norm,
-    "Less": torch.lt,
-    "LessEqual": torch.le,
-    "Log": torch.log,
-    "LogicalAnd": torch.logical_and,
-    "LogicalNot": torch.logical_not,
-    "LogicalOr": torch.logical_or,
+    "LayerNormV4": lambda x, shape, gamma, beta, *, epsilon=1e-5: torch.native_layer_norm(
+        x, shape.tolist(), gamma, beta, epsilon
+    ),
     "MatMul": _matmul,
     "MatMulV2": _matmul,
-    "Maximum": torch.maximum,
-    "Minimum": torch.minimum,
-    "Mul": torch.mul,
-    "Muls": _muls,
-    "Neg": torch.neg,
-    "NotEqual": torch.ne,
+    "Muls": lambda x, *, value: x * value,
     "Pack": _pack,
-    "Pow": torch.pow,
     "RealDiv": torch.div,
-    "Reciprocal": torch.reciprocal,
-    "ReduceMax": _reduce_max,
+    "ReduceMax": lambda x, axes, *, keep_dims=False: torch.amax(x, axes.tolist(), keep_dims),
     "ReduceMean": _reduction(torch.mean),
     "ReduceSum": _reduction(torch.sum),
-    "Relu": torch.relu,
     "Reshape": lambda x, shape: x.reshape(shape.tolist()),
     "Rint": torch.round,
     "RmsNorm": _rms_norm,
-    "Rsqrt": torch.rsqrt,
-    "ScatterNdUpdate": _scatter_nd_update,
+    # In place, like the operator.
+    "ScatterNdUpdate": lambda x, indices, updates: x.index_put_(indices.long().unbind(-1), updates),
     "Select": torch.where,
     "SelectV2": torch.where,
-    "Shape": _shape,
-    "Sigmoid": torch.sigmoid,
-    "Sin": torch.sin,
+    "Shape": lambda x, *, dtype=3: torch.tensor(
+        x.shape, dtype=ge_type_to_torch_type(dtype), device="cpu"
+    ),
     "SoftmaxV2": _softmax,
     "Sort": _sort,
-    "Sqrt": torch.sqrt,
-    "Square": torch.square,
     "Squeeze": _squeeze,
     "StridedSlice": _strided_slice,
-    "Sub": torch.sub,
     "Swish": torch.nn.functional.silu,
-    "Tanh": torch.tanh,
     "TensorMove": copy_on_device,
     "Transpose": lambda x, order: x.permute(order.tolist()),
     "Unsqueeze": _unsqueeze,

@@ -135,7 +135,7 @@ def package_folder(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise BuildError(
             f"{package} is not installed in this environment; the simulator is built against its "
-            f"headers. Install it: pip install --no-deps {package}==2.13.0"
+            "headers. Install torch, and torch_npu of its version: pip install --no-deps torch_npu"
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

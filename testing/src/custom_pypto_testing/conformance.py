@@ -13,6 +13,7 @@ from .case import Case, one_of_each_graph
 from .ops_under_test import Op, ops_of_plugin
 from .plugin import UNCHECKED, devices, fuzz_series
 from .sample_generator import NoCallError
+from .verification.processes import OF_NPUS
 
 Note = Callable[[str], None]
 _MOST_ON_NPUS = 2
@@ -233,13 +234,12 @@ class Conformance:
         self, npu_case: Case | None, note: Note
     ) -> None:
         """Calls again, on another stream, in captured graphs and in graphs of torchair."""
-        for check in checks.OF_NPUS if npu_case is not None else ():
+        for name in OF_NPUS if npu_case is not None else ():
             assert npu_case is not None
             try:
-                check(npu_case)
+                getattr(checks, f"check_{name}")(npu_case)
             except checks.NotCheckedError as error:
-                what = check.__name__.removeprefix("check_")
-                note(f"{npu_case.id}: {what}: {error}")
+                note(f"{npu_case.id}: {name}: {error}")
 
 
 @cache

@@ -1,7 +1,7 @@
 """Samples of the plugins' ops on NPUs, and the suite's checks of them."""
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 
 from custom_pypto_testing import checks
@@ -55,16 +55,11 @@ def passes_with(check: str, name: str, sample: str) -> None:
 
 
 def _check_named(check: str, name: str) -> Callable[[Case], None]:
-    named: Mapping[str, Callable[[Case], None]] = {
-        **op_checks.CHECKS,
-        "strides": checks.check_strides,
-        # CANN's gradients of these are of other calls than the samples: gradients_of_...
-        "operator": partial(
-            checks.check_operator,
-            with_gradients=name not in ("npu_sparse_flash_attention", "npu_lightning_indexer"),
-        ),
-    }
-    return named[check]
+    if check != "operator":
+        return op_checks.find_check(check)
+    # CANN's gradients of these are of other calls than the samples: gradients_of_...
+    without = ("npu_sparse_flash_attention", "npu_lightning_indexer")
+    return partial(checks.check_operator, with_gradients=name not in without)
 
 
 def cases_of(name: str) -> tuple[Case, ...]:

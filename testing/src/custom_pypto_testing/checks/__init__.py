@@ -16,11 +16,13 @@ from .fakes import check_devices as check_devices
 from .fakes import check_fake as check_fake
 from .fakes import check_symbolic_fake as check_symbolic_fake
 from .memory import check_memory as check_memory
-from .on_device import OF_NPUS as OF_NPUS
 from .on_device import NotCheckedError as NotCheckedError
 from .on_device import check_capture as check_capture
+from .on_device import check_graph as check_graph
+from .on_device import check_npugraph_ex as check_npugraph_ex
 from .on_device import check_repeats as check_repeats
 from .on_device import check_streams as check_streams
+from .on_device import check_symbolic_graph as check_symbolic_graph
 from .operator import check_gradients as check_gradients
 from .operator import check_operator as check_operator
 from .operator import check_second_gradients as check_second_gradients

@@ -128,17 +128,6 @@ def check_symbolic_graph(case: Case) -> None:
     _check_compiled(case, _graph_engine(case), dynamic=True)
 
 
-OF_NPUS = (
-    check_repeats,
-    check_streams,
-    check_capture,
-    check_graph,
-    check_symbolic_graph,
-    check_npugraph_ex,
-)
-"""By rising risk; but the graph engine cannot be imported when npugraph_ex has been used."""
-
-
 def _graph_engine(case: Case) -> Any:
     contract = case.op.contract
     has_line = contract is not None and bool(contract.npu.graph)

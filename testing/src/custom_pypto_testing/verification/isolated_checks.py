@@ -92,19 +92,28 @@ def check(checks: list[str], op: str, device: str, most: int) -> list[dict[str, 
 
 
 def _check_machine(name: str, device: str) -> tuple[Verdict, str]:
-    """Check that torch and torch_npu are of one release, or that torch's own add is right."""
+    """Run the function ``_check_<name>`` of this module."""
+    found: tuple[Verdict, str] = globals()[f"_check_{name}"](device)
+    return found
+
+
+def _check_versions(_: str) -> tuple[Verdict, str]:
+    """Check that torch and torch_npu are of one release."""
+    versions = [importlib.import_module(each).__version__ for each in ("torch", "torch_npu")]
+    text = f"torch {versions[0]}, torch_npu {versions[1]}"
+    numbers = [tuple(map(int, each.split(".")[:2])) for each in versions]
+    if numbers[0] != numbers[1]:
+        return Verdict.FAILED, f"{text}: both must have the same major and minor version"
+    if numbers[0] < TORCH_TARGET:
+        oldest = ".".join(map(str, TORCH_TARGET))
+        return Verdict.FAILED, f"{text}: ops are built for torch {oldest} and newer"
+    return Verdict.PASSED, text
+
+
+def _check_add(device: str) -> tuple[Verdict, str]:
+    """Check that torch's own add is right."""
     import torch
 
-    if name == "versions":
-        versions = [torch.__version__, importlib.import_module("torch_npu").__version__]
-        text = f"torch {versions[0]}, torch_npu {versions[1]}"
-        numbers = [tuple(map(int, each.split(".")[:2])) for each in versions]
-        if numbers[0] != numbers[1]:
-            return Verdict.FAILED, f"{text}: both must have the same major and minor version"
-        if numbers[0] < TORCH_TARGET:
-            oldest = ".".join(map(str, TORCH_TARGET))
-            return Verdict.FAILED, f"{text}: ops are built for torch {oldest} and newer"
-        return Verdict.PASSED, text
     number = torch.arange(1000.0, device="cpu")
     on_device = number.to(device)
     total = (on_device + on_device).cpu()

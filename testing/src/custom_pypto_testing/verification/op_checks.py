@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -41,11 +41,10 @@ def check_results(case: Case) -> None:
     checks.check_fake(case)
 
 
-CHECKS: Mapping[str, Callable[[Case], None]] = {
-    "launch": check_launch,
-    "results": check_results,
-    **{check.__name__.removeprefix("check_"): check for check in checks.OF_NPUS},
-}
+def find_check(name: str) -> Callable[[Case], None]:
+    """Return the function ``check_<name>`` of this module, else of the suite."""
+    found: Callable[[Case], None] = globals().get(f"check_{name}") or vars(checks)[f"check_{name}"]
+    return found
 
 
 def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
@@ -56,9 +55,10 @@ def run_check(name: str, op: Op, most: int, note: Note) -> tuple[Verdict, str]:
     """
     if not _has_kernel(op, op.device):
         return Verdict.NONE, f"the op has no kernel for {op.device}"
-    if op.reference is None and name != "launch":
+    check = find_check(name)
+    if op.reference is None and check is not check_launch:
         return Verdict.NONE, "the op has neither a reference nor a kernel for the CPU"
-    return check_calls(CHECKS[name], op, 1 if name == "launch" else most, note)
+    return _check_calls(check, op, 1 if check is check_launch else most, note)
 
 
 def find_op(name: str, device: str) -> Op:
@@ -69,7 +69,7 @@ def find_op(name: str, device: str) -> Op:
     return op
 
 
-def check_calls(
+def _check_calls(
     check: Callable[[Case], None], op: Op, most: int, note: Note
 ) -> tuple[Verdict, str]:
     """Have `check` check at most `most` calls; those that the op refuses do not count."""

@@ -11,16 +11,21 @@ from custom_pypto_cli import subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
 
 from . import isolated_checks
-from .report import FASTER, Result, Verdict
+from .report import FASTER, SWITCHED, Result, Verdict
 
 _MACHINE = "machine"
+# The name of a check is that of a function without `check_`. isolated_checks.py has the functions
+# of the machine; op_checks.py and the suite have those of ops.
 _ADD = "add"
 """The check of the machine without which no op is called."""
-_NEEDED = ("launch", "results")
+_LAUNCH, _RESULTS, _REPEATS = "launch", "results", "repeats"
+_NEEDED = (_LAUNCH, _RESULTS)
 """If one of these checks fails, no further check of the op is run."""
-_QUEUED = ("repeats", "streams")
+_QUEUED = (_REPEATS, "streams")
 # The graph engine cannot be imported when npugraph_ex has been used.
 _IN_GRAPHS = ("capture", "graph", "symbolic_graph", "npugraph_ex")
+OF_NPUS = (*_QUEUED, *_IN_GRAPHS)
+"""What the suite checks on an NPU alone, by rising risk."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +34,14 @@ class Run:
 
     checks: tuple[str, ...]
     queue: str = ""
-    switch: str = ""
-    """The switch of `FASTER` that is on."""
+    switches: tuple[str, ...] = ()
+    """The switches of `FASTER` that are on."""
 
     @property
     def variables(self) -> dict[str, str]:
         """The variables that the report names."""
-        named = {"TASK_QUEUE_ENABLE": self.queue, self.switch: "1"}
-        return {name: value for name, value in named.items() if name and value}
+        queue = {"TASK_QUEUE_ENABLE": self.queue} if self.queue else {}
+        return {**queue, **dict.fromkeys(self.switches, "1")}
 
     @property
     def setting(self) -> str:
@@ -48,13 +53,13 @@ MACHINE = {"npu": Run((_ADD, "versions")), "cpu": Run((_ADD,))}
 # By rising risk. A captured graph refuses TASK_QUEUE_ENABLE=2.
 RUNS = {
     "npu": (
-        Run(("launch",), "0"),
-        Run(("results", *_QUEUED, *_IN_GRAPHS), "1"),
-        *(Run((*_QUEUED, *_IN_GRAPHS), "1", switch) for switch in FASTER),
-        Run(("results", *_QUEUED), "2"),
-        *(Run(_QUEUED, "2", switch) for switch in FASTER),
+        Run((_LAUNCH,), "0"),
+        Run((_RESULTS, *OF_NPUS), "1"),
+        *(Run(OF_NPUS, "1", switches) for switches in SWITCHED),
+        Run((_RESULTS, *_QUEUED), "2"),
+        *(Run(_QUEUED, "2", switches) for switches in SWITCHED),
     ),
-    "cpu": (Run(("launch", "results", "repeats")),),
+    "cpu": (Run((*_NEEDED, _REPEATS)),),
 }
 
 

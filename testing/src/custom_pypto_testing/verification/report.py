@@ -24,6 +24,8 @@ FORMAT = 2
 FASTER = (variables.NPU_ALLOCATION, variables.NPU_EXECUTOR_CACHE)
 """What makes launches faster, and is off unless a run switches it on: the report says whether this
 machine may have it."""
+SWITCHED = (*((switch,) for switch in FASTER), FASTER)
+"""The switches that are on together in a run: each alone, and all."""
 CONTENTS = """\
 This file holds: the report of `custom-pypto doctor` (versions; folders of Python, CANN and the
 plugins; the variables of custom_pypto, of its plugins and of CANN's folders; the names alone of
@@ -58,6 +60,11 @@ class Result:
     text: str
     """What was done; for a failure, the whole story."""
     seconds: float = 0.0
+
+    @property
+    def switches(self) -> str:
+        """The part of `setting` after the variable of torch_npu's queue."""
+        return self.setting.partition(" ")[2]
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -123,16 +130,17 @@ class WrittenReport:
 
     def _advice(self) -> Iterator[str]:
         """Yield which of the faster ways the checks allow on this machine, once all have run."""
-        for switch in FASTER if self.seconds is not None else ():
-            verdicts = {each.verdict for each in self.results if switch in each.setting}
+        for switches in SWITCHED if self.seconds is not None else ():
+            setting = " ".join(f"{switch}=1" for switch in switches)
+            verdicts = {each.verdict for each in self.results if each.switches == setting}
             if Verdict.FAILED in verdicts:
-                text = "do not set it here, because an op failed"
+                text = "do not set this here, because an op failed"
             elif Verdict.NOT_RUN in verdicts:
                 text = "not decided, because some op below was not checked"
             else:
-                text = "set it for the ops below; none failed"
+                text = "set this for the ops below; none failed"
             if verdicts & {Verdict.FAILED, Verdict.PASSED}:
-                yield from (f"{switch}=1, for faster launches: {text}.", "")
+                yield from (f"{setting}, for faster launches: {text}.", "")
 
     def _data(self) -> dict[str, Any]:
         return {
