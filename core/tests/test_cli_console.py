@@ -89,11 +89,12 @@ def test_a_command_that_ends_the_process_stops_no_other(bring, capsys, end, argu
     assert "bye" not in capsys.readouterr().out
 
 
-def test_a_wheel_takes_no_command_s_name_of_ours(bring, capsys):
+def test_a_wheel_takes_no_command_s_name_of_ours(bring, capsys, tmp_path):
     before = commands.find()
     for name in commands.WHEELS:
         bring(name, "raise AssertionError", f"aaa-{name}")
-    bring("list", "raise AssertionError")
+    bring("unreadable", "raise AssertionError", "odd")
+    (tmp_path / "odd-1.0.dist-info/entry_points.txt").write_bytes(b"[custom_pypto.commands]\xff")
     assert commands.find() == before
     assert "Lists every installed op plugin" in help_text(capsys, "list")
 

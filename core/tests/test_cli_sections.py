@@ -16,6 +16,7 @@ from custom_pypto_cli.report import Check
 from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_contract.variables import KNOWN
 from custom_pypto_discovery import distributions, lock_file
+from custom_pypto_discovery.host import CORE
 from custom_pypto_discovery.installed_plugin import InstalledPlugin
 
 
@@ -38,7 +39,6 @@ SIMULATOR = {**BOTH, "custom-pypto-simulator": "0.1.0"}
 HIDING = {"custom_pypto-1": ""}
 SIMULATED = "start each program with `custom-pypto-sim run --`"
 NPU = ("torch", "import torch_npu", "problem")
-NO_CORE = ("core", "custom-pypto-core", "problem")
 # A section, one of its checks with level and a part of its value, remark and advice; modules that
 # have a distribution each, or files; the versions that are installed, if not the real ones.
 CASES: list[tuple[str, str, str, str, Mapping[str, str], Mapping[str, str] | None]] = [
@@ -55,8 +55,7 @@ CASES: list[tuple[str, str, str, str, Mapping[str, str], Mapping[str, str] | Non
     ("cann", "ASCEND_HOME_PATH", "note", "CANN's environment is not set", {}, BOTH),
     ("core", "custom_pypto", "ok", "/custom_pypto", {}, None),
     ("core", "custom_pypto", "problem", "y, which hides core's own package", HIDING, None),
-    (*NO_CORE, "runs here but is not installed", {}, {}),
-    (*NO_CORE, "the metadata of custom-pypto-core cannot be read", {}, {"custom-pypto-core": ""}),
+    ("core", CORE, "problem", "the metadata of custom-pypto-core cannot be read", {}, {CORE: ""}),
     ("variables", "CUSTOM_PYPTO_*", "ok", "none is set", {}, None),
     ("npu_kernels", "search", "ok", "torch_npu is not installed", {}, {}),
 ]

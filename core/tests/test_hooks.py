@@ -177,18 +177,14 @@ OTHER_OP = (
 # A hook, its implementation or what that returns, and what follows the hook's name in the error.
 BAD_RESULTS: list[tuple[str, object, str]] = [
     (FAKES, by_keyword_only, " raised TypeError: "),
-    (
-        FAKES,
-        raising(ZeroDivisionError("by zero")),
-        f" raised ZeroDivisionError: by zero ({__file__}",
-    ),
+    (FAKES, raising(ValueError("no")), f" raised ValueError: no ({__file__}"),
     (FAKES, raising(SystemExit()), " raised SystemExit"),
     (FAKES, None, " must return a mapping from op names to callables, got NoneType None"),
     (FAKES, hookimpl(lambda: (yield), wrapper=True), " must return a mapping from op names to"),
     (
         FAKES,
         [("first", 3)],
-        " must return a mapping from op names to callables, got list [('first',",
+        " must return a mapping from op names to callables, got list [('first'",
     ),
     (FAKES, {"frist": abs}, f": 'frist' {OTHER_OP}"),
     (FAKES, {3: abs}, ": 3 is not an op of"),

@@ -43,14 +43,8 @@ def test_strict_does_not_mind_blocked_plugins(failing: Site) -> None:
 )
 def test_import_that_fails(site: Site, action: str, variables: dict[str, str], error: str) -> None:
     site.install("a_healthy")
-    site.install(
-        "broken",
-        """
-        import os
-        if os.environ.get("INTERRUPT"): raise KeyboardInterrupt
-        raise ValueError
-        """,
-    )
+    code = "import os\nraise KeyboardInterrupt if 'INTERRUPT' in os.environ else ValueError"
+    site.install("broken", code)
     given = site.run(
         f"""
         import os, torch, warnings

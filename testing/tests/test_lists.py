@@ -54,12 +54,8 @@ def refusal(given: dict[str, Any], toml: str = GROUPED) -> str:
 
 def test_a_symbolic_size_that_is_0_divides_as_the_page_says() -> None:
     contract = contract_of(
-        """
-[op]
-schema = "op(Tensor x, Tensor y) -> Tensor"
-tensors = { x = { shape = "M" }, y = { shape = "N" } }
-outputs.z = { shape = "M//N M%N", dtype = "=x" }
-"""
+        '[op]\nschema = "op(Tensor x, Tensor y) -> Tensor"\ntensors.x = { shape = "M" }\n'
+        'tensors.y = { shape = "N" }\noutputs.z = { shape = "M//N M%N", dtype = "=x" }'
     )
     mode = FakeTensorMode(shape_env=ShapeEnv())
     x, y = (mode.from_tensor(torch.zeros(size)) for size in (5, 3))

@@ -170,11 +170,6 @@ def describe_missing_kernels(plugin: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def find_remarks(plugin: dict[str, Any]) -> list[str]:
-    """Return the warnings about a loaded plugin."""
-    return ["; ".join(text) for text in describe_missing_kernels(plugin)]
-
-
 def describe_kernel(plugin: str, kernel: dict[str, Any]) -> Check:
     """Return what serves an op on an NPU, what is wrong with it, and what to do."""
     symbol, places = kernel["symbol"], kernel["searched"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
-from custom_pypto_contract.dispatch_keys import COMPOSED, DISPATCH_KEYS
+from custom_pypto_contract.dispatch_keys import DISPATCH_KEYS
 from custom_pypto_contract.manifest import ManifestOp
 
 from custom_pypto.core.errors import LoadError
@@ -67,11 +67,6 @@ def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]
     """Return those of `keys` for which `op` has a kernel."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return [key for key in keys if has_kernel(f"{NAMESPACE}::{op}", key)]
-
-
-def needs_fake(op: str) -> bool:
-    """Return whether `op` has kernels that need a fake one beside them, and none yet."""
-    return not keys_with_kernels(op, ("Meta", COMPOSED))
 
 
 def schema_of(op: str) -> Any:

@@ -69,7 +69,23 @@ def query_npu_kernels(library: Path) -> tuple[NpuKernelRecord, ...]:
     Raises:
         PluginError: the library cannot report them.
     """
-    return _parse(query(library, abi.NPU_KERNELS))
+    records: list[dict[str, list[str]]] = []
+    for field, value in query(library, abi.NPU_KERNELS):
+        if field == "op":
+            records.append(defaultdict(list))
+        records[-1][field].append(value)
+    return tuple(
+        NpuKernelRecord(
+            op="".join(found["op"]),
+            symbols=tuple(found["candidate"]),
+            symbol="".join(found["symbol"]),
+            library=Path(found["library"][0]) if found["library"] else None,
+            origin="".join(found["origin"]),
+            searched=tuple(found["searched"]),
+            fault="".join(found["fault"]),
+        )
+        for found in records
+    )
 
 
 def query(library: Path, function: str) -> list[tuple[str, str]]:
@@ -96,24 +112,3 @@ def query(library: Path, function: str) -> list[tuple[str, str]]:
         raise PluginError(f"{library} failed to look for NPU kernels")
     lines = buffer.value.decode("utf-8", "replace").split("\n")[:-1]
     return [(field, value) for field, _, value in (line.partition("\t") for line in lines)]
-
-
-def _parse(report: list[tuple[str, str]]) -> tuple[NpuKernelRecord, ...]:
-    """Make records of a report, where each field ``op`` begins one."""
-    records: list[dict[str, list[str]]] = []
-    for field, value in report:
-        if field == "op":
-            records.append(defaultdict(list))
-        records[-1][field].append(value)
-    return tuple(
-        NpuKernelRecord(
-            op="".join(found["op"]),
-            symbols=tuple(found["candidate"]),
-            symbol="".join(found["symbol"]),
-            library=Path(found["library"][0]) if found["library"] else None,
-            origin="".join(found["origin"]),
-            searched=tuple(found["searched"]),
-            fault="".join(found["fault"]),
-        )
-        for found in records
-    )

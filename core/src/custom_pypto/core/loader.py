@@ -133,7 +133,7 @@ class Loader:
             states = "; and to ".join(map(_describe_state, owners))
             return f"{absent}: it belongs to {states}"
         provided = "no installed plugin provides it"
-        unknown = [plugin for plugin in self.plugins if not plugin.ops]
+        unknown = [plugin for plugin in self.plugins if not plugin.installed.ops]
         if unknown:
             # Without a valid manifest nothing says which ops are theirs.
             states = "; or to ".join(map(_describe_state, unknown))

@@ -12,9 +12,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from custom_pypto_contract.dispatch_keys import DEVICE_KEYS, EVERY_DEVICE
+from custom_pypto_contract.dispatch_keys import COMPOSED, DEVICE_KEYS, EVERY_DEVICE
 from custom_pypto_contract.manifest import Library as LibraryEntry
-from custom_pypto_contract.manifest import ManifestOp
 from custom_pypto_discovery import library_file
 from custom_pypto_discovery.installed_plugin import (
     LOADING_ATTRIBUTE,
@@ -56,11 +55,6 @@ class Plugin:
         self._undo = ExitStack()
         self.refused_ops: set[str] = set()
         """Names in `torch.ops` that refuse though something may be registered for them."""
-
-    @property
-    def ops(self) -> tuple[ManifestOp, ...]:
-        """Its ops by its manifest."""
-        return self.installed.ops
 
     @property
     def op_names(self) -> list[str]:
@@ -153,7 +147,7 @@ class Plugin:
     def _op_records(self, is_registered: bool) -> tuple[OpRecord, ...]:
         return tuple(
             OpRecord(op.name, op.schema, self.name, self._keys(op.name) if is_registered else ())
-            for op in self.ops
+            for op in self.installed.ops
         )
 
     def _keys(self, op: str) -> tuple[str, ...]:
@@ -166,15 +160,15 @@ class Plugin:
     def _steps(
         self, graph: Graph, expect_own: Callable[[Iterable[str]], None], undo: ExitStack
     ) -> None:
-        dispatcher.expect_free(self.ops)
+        dispatcher.expect_free(self.installed.ops)
         kernels = PythonKernels()
         undo.callback(_safely, kernels.remove)
         undo.callback(_safely, namespace.forget, self.installed.families)
         if self.library is None:
-            kernels.define(self.ops)
+            kernels.define(self.installed.ops)
         else:
             # torch's stable ABI registers no tags before 2.12.
-            kernels.define(filter(is_random, self.ops))
+            kernels.define(filter(is_random, self.installed.ops))
             self._open_library(self.library, undo)
         # Somebody may have looked up overloads of an op before they were there.
         namespace.forget(self.installed.families)
@@ -197,7 +191,7 @@ class Plugin:
         library = Library(path)
         library.register()
         undo.callback(_safely, library.unregister)
-        dispatcher.expect_registered(self.ops)
+        dispatcher.expect_registered(self.installed.ops)
 
     def _import(self) -> ModuleType:
         name = self.installed.module
@@ -240,7 +234,7 @@ class Plugin:
         generated = {
             op: fake_kernel(contract)
             for op, contract in self.contracts.items()
-            if dispatcher.needs_fake(op)
+            if not dispatcher.keys_with_kernels(op, ("Meta", COMPOSED))
         }
         given = plugin_hooks.call(hooks.FAKES, generated=generated)
         kernels.add_fakes({**generated, **given})

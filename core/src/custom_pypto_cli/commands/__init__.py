@@ -1,4 +1,4 @@
-"""The commands: every module in this folder, and those that other distributions bring.
+"""The commands that the installed distributions bring, core's own among them.
 
 A command is a module with the members of `Command`. Its distribution names it in the group
 ``custom_pypto.commands`` of its entry points.
@@ -7,13 +7,13 @@ A command is a module with the members of `Command`. Its distribution names it i
 from __future__ import annotations
 
 import argparse
-import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import distributions
+from custom_pypto_discovery.host import CORE
 from custom_pypto_discovery.printable import shorten
 
 from custom_pypto_cli import isolated_load
@@ -22,6 +22,7 @@ from custom_pypto_cli.subprocess_call import TIME_LIMIT
 GROUP = "custom_pypto.commands"
 BUILD, TESTING = "custom-pypto-build", "custom-pypto-testing"
 WHEELS = {
+    **dict.fromkeys(("doctor", "info", "list", "lock"), CORE),
     **dict.fromkeys(("check", "import", "new"), BUILD),
     **dict.fromkeys(("bench", "replay", "samples", "verify"), TESTING),
 }
@@ -100,7 +101,7 @@ def entry_points(group: str) -> dict[str, list[tuple[str, str]]]:
 
 
 class Found(NamedTuple):
-    """A command: its module, or why there is none; and its wheel, '' for commands of core."""
+    """A command: its wheel, and its module, or why there is none."""
 
     wheel: str
     module: str = ""
@@ -124,8 +125,6 @@ def find() -> dict[str, Found]:
         elif right:
             wheels = " and ".join(wheel for wheel, _ in right)
             found[name] = Found(wheels, problem=f"{wheels} bring it; uninstall all but one")
-    for own in pkgutil.iter_modules(__path__):
-        found[own.name] = Found("", f"{__name__}.{own.name}")
     return dict(sorted(found.items()))
 
 
@@ -150,7 +149,7 @@ def load(found: Found, *, is_wanted: bool) -> Command:
     """Return a command. A stub stands for one that cannot run, or that nobody has asked for."""
     if not found.module:
         return _Stub(found.problem)
-    if not is_wanted and found.wheel and found.wheel not in (BUILD, TESTING):
+    if not is_wanted and found.wheel not in WHEELS.values():
         return _Stub(f"of the wheel {found.wheel}; see its own --help")
     try:
         command: Command = import_module(found.module)

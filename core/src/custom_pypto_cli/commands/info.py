@@ -60,7 +60,7 @@ def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[
         ("library", plugin["library"]),
         ("CPU ISA", plugin["cpu_isa"]),
         ("opp folder", plugin["opp"]),
-        *(("warning", remark) for remark in plugin_list.find_remarks(plugin)),
+        *(("warning", "; ".join(each)) for each in plugin_list.describe_missing_kernels(plugin)),
     ]
     yield from align([(name, value or "-") for name, value in rows])
     kernels = plugin["npu_kernels"]

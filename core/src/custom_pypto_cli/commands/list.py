@@ -54,5 +54,5 @@ def _lines(plugins: list[dict[str, Any]]) -> Iterator[str]:
         yield line
         for text in plugin["reason"].splitlines():
             yield f"  {text}"
-        for remark in plugin_list.find_remarks(plugin):
-            yield f"  warning: {remark}"
+        for problem, advice in plugin_list.describe_missing_kernels(plugin):
+            yield f"  warning: {problem}; {advice}"
