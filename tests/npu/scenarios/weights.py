@@ -66,7 +66,12 @@ def mla_prolog_agrees(hidden: int) -> int:
     """For hidden states of this size; the others are DeepSeek's. Returns how often phase 1 ran."""
     published = samples.DEEPSEEK_V32
     sizes = replace(
-        published, lengths=(40, 7), tokens=3, hidden=hidden, heads=2, integers=torch.int64
+        samples.DEEPSEEK,
+        hidden=hidden,
+        query_rank=published.query_rank,
+        heads=2,
+        nope=published.nope,
+        integers=torch.int64,
     )
     on_cpu = samples.mla_arguments(sizes)
     op = torch.ops.custom_pypto.npu_mla_prolog
