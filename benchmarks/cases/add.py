@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 import torch
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32
 
 from benchmarks.case import Case, Planned, work
 
@@ -18,8 +19,9 @@ def cases() -> Iterator[Planned]:
     yield Planned(OP, "[16] float32, autograd on", _small, quick=True, inference=False)
     yield Planned(OP, "[8, 2048] float16", partial(_add, (8, 2048), torch.float16))
     for dtype in (torch.float32, torch.bfloat16):
-        size = f"[4096, 7168] {str(dtype).removeprefix('torch.')}"
-        make = partial(_add, (4096, 7168), dtype)
+        shape = (4096, DEEPSEEK_V32.hidden)
+        size = f"{list(shape)} {str(dtype).removeprefix('torch.')}"
+        make = partial(_add, shape, dtype)
         yield Planned(OP, size, make, quick=dtype == torch.bfloat16)
 
 

@@ -63,7 +63,6 @@ def test_of_two_shape_functions_with_one_name_none_is_known() -> None:
 
 
 def test_dtypes_of_cann_and_of_the_cpp_header_are_those_of_the_contract() -> None:
-    assert {*cann_dtypes._DTYPES.values()} == {*DTYPES}
     headers = core_include() / "custom_pypto"
     common = re.findall(
         r'\{ScalarType::(\w+), "(\w+)", (\d+)\}', (headers / "placement.h").read_text("utf-8")

@@ -1,8 +1,10 @@
 """Weights of the fused op and of the prologs: plain, in NZ order by shape or format, declared."""
 
 import pytest
+from custom_pypto_sparse_attention.samples import DEEPSEEK_V32
 from worker import RunCode, Start, Worker
 
+HIDDEN = DEEPSEEK_V32.hidden
 FORMS = ["plain", "3-D", "private", "declared", "private and declared"]
 
 
@@ -90,12 +92,12 @@ def test_the_quantised_indexer_prolog_is_launched_for_nz_weights_or_composed(
     assert counted == 1 if is_launched else counted > 10
 
 
-@pytest.mark.parametrize("hidden", [7168, 256])
+@pytest.mark.parametrize("hidden", [HIDDEN, 256])
 def test_the_mla_prolog_is_launched_for_nz_weights_of_its_sizes_or_composed(
     npu: Worker, hidden: int
 ) -> None:
     counted = npu.run("weights.mla_prolog_agrees", hidden)
-    assert counted == 1 if hidden == 7168 else counted > 10
+    assert counted == 1 if hidden == HIDDEN else counted > 10
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_the_mla_prolog_is_launched_for_nz_weights_of_its_sizes_or_composed(
 def test_the_mla_prolog_is_launched_only_if_its_parameters_are_known(
     start: Start, kernels: str, cann: str, is_launched: bool
 ) -> None:
-    counted = start(kernels, cann=cann).run("weights.mla_prolog_agrees", 7168)
+    counted = start(kernels, cann=cann).run("weights.mla_prolog_agrees", HIDDEN)
     assert counted == 1 if is_launched else counted > 10
 
 

@@ -66,7 +66,7 @@ def test_ranks_of_any_number_of_steps(rank: int) -> None:
 @pytest.mark.parametrize(("left", "right"), [(-128, -128), (-128, 127), (127, -128), (127, 127)])
 def test_sums_of_the_largest_products_are_exact(left: int, right: int) -> None:
     """The rank is a model's. Instructions that saturate on the way would show in the scales."""
-    arguments = samples.arguments(replace(samples.SMALL, query_rank=1536))
+    arguments = samples.arguments(replace(samples.SMALL, query_rank=samples.DEEPSEEK.query_rank))
     arguments["q_norm"].fill_(left)
     arguments["wq_b"].fill_(right)
     arguments["wq_b_scale"].fill_(1e-3)

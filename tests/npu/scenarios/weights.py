@@ -62,8 +62,14 @@ def _run_in_nz(
 
 def mla_prolog_agrees(hidden: int) -> int:
     """For hidden states of this size; the others are DeepSeek's. Returns how often phase 1 ran."""
+    published = samples.DEEPSEEK_V32
     sizes = replace(
-        samples.DEEPSEEK, hidden=hidden, query_rank=1536, heads=2, nope=128, integers=torch.int64
+        samples.DEEPSEEK,
+        hidden=hidden,
+        query_rank=published.query_rank,
+        heads=2,
+        nope=published.nope,
+        integers=torch.int64,
     )
     on_cpu = samples.mla_arguments(sizes)
     op = torch.ops.custom_pypto.npu_mla_prolog

@@ -6,6 +6,8 @@ import inspect
 from functools import cached_property
 from typing import Any
 
+import torch
+
 from .op import Op
 
 
@@ -18,7 +20,8 @@ class _AdvStepFlash(Op):
 
     @cached_property
     def _signature(self) -> inspect.Signature:
-        assert self._op  # Without the plugin, the error says how to install it.
+        # Without the plugin, this says how to install it.
+        getattr(torch.ops.custom_pypto, self.name)
         from custom_pypto_advance_step import adv_step_flash as of_torch
 
         return inspect.signature(of_torch)
