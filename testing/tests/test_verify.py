@@ -15,6 +15,7 @@ from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import report as written
 from custom_pypto_testing.verification.processes import RUNS
 from custom_pypto_testing.verification.report import FASTER
+from readme import code_of
 
 PLUGIN = {
     "name": "mine",
@@ -99,7 +100,7 @@ def run(
 
 
 def data(report: str) -> Any:
-    return json.loads(report.partition("```json\n")[2].partition("\n```")[0])
+    return json.loads(*code_of(report, "json"))
 
 
 def verdicts(report: str, op: str, setting: str = "") -> dict[str, str]:
