@@ -1,4 +1,4 @@
-"""The Python of a page, which tests run."""
+"""The code of a page, which tests run."""
 
 import re
 from pathlib import Path
@@ -7,10 +7,14 @@ from typing import Any
 import torch
 
 
+def code_of(text: str, language: str) -> list[str]:
+    """The blocks of a language in the text of a page."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
 def run_page(page: Path) -> dict[str, Any]:
     """Run a page's Python from top to bottom; return the names that it defines."""
     torch.manual_seed(0)
     names: dict[str, Any] = {}
-    code = re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    exec("\n".join(code), names)
+    exec("\n".join(code_of(page.read_text("utf-8"), "python")), names)
     return names

@@ -32,27 +32,17 @@ MEASURED = {
 }
 
 
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
-    """Run the command; return what it printed."""
-
-    def run_it(*options: str, status: int = 0) -> str:
-        assert main(["bench", *options]) == status
-        printed = capsys.readouterr()
-        return printed.out or printed.err
-
-    return run_it
-
-
 FOUND: dict[tuple[Any, ...], Outcome] = {}
 
 
 @pytest.fixture
-def fake_measure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Have each sample that is measured end with what a function gives for its arguments."""
+def bench(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Run the command, each of whose samples ends as `measure` says; return what it printed."""
     call = subprocess_call.call
 
-    def replace_by(measure: Callable[..., Outcome]) -> None:
+    def run(measure: Callable[..., Outcome], *options: str, status: int = 0) -> str:
         def one(function: Any, *given: Any, **options: Any) -> Outcome:
             if function.__name__ == "measure":
                 return measure(*given)
@@ -62,8 +52,11 @@ def fake_measure(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return FOUND[given]
 
         monkeypatch.setattr(subprocess_call, "call", one)
+        assert main(["bench", *options]) == status
+        printed = capsys.readouterr()
+        return printed.out or printed.err
 
-    return replace_by
+    return run
 
 
 def measured(sample: str) -> Outcome:
@@ -111,9 +104,7 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
     assert found.at_peak > 0
 
 
-def test_a_reference_that_takes_long_to_compile_is_left_out(
-    run: Callable[..., str], fake_measure: Callable[..., None]
-) -> None:
+def test_a_reference_that_takes_long_to_compile_is_left_out(bench: Callable[..., str]) -> None:
     compiles = []
     slow = Outcome(failure="did not end within 60 s", timed_out=True)
 
@@ -121,8 +112,7 @@ def test_a_reference_that_takes_long_to_compile_is_left_out(
         compiles.append(given[-1])
         return slow if given[-1] else measured("float32")
 
-    fake_measure(measure)
-    lines = run("add_custom_backward", "--sample", "float").splitlines()
+    lines = bench(measure, "add_custom_backward", "--sample", "float").splitlines()
     assert len(lines) == 1 + len(compiles) - 1
     assert compiles == [True, False, *([False] * (len(compiles) - 2))]
 
@@ -147,33 +137,31 @@ def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
 
 
 def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
-    run: Callable[..., str], fake_measure: Callable[..., None]
+    bench: Callable[..., str],
 ) -> None:
-    fake_measure(lambda *given: measured("large"))
-    _, line, _ = run("add_custom", "--sample", "large").splitlines()
+    printed = bench(lambda *given: measured("large"), "add_custom", "--sample", "large")
+    _, line, _ = printed.splitlines()
     assert line.split() == ["2.0", "us", "100%", "4.0", "us", "-", "0.500", "add_custom", "large"]
 
 
 def test_what_was_measured_is_printed_before_the_next_sample(
-    fake_measure: Callable[..., None], capsys: pytest.CaptureFixture[str]
+    bench: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake_measure(Mock(side_effect=[measured("large"), KeyboardInterrupt()]))
+    measure = Mock(side_effect=[measured("large"), KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
-        main(["bench", "add_custom", "--sample", "large", "--json"])
+        bench(measure, "add_custom", "--sample", "large", "--json")
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
 
 
-def test_a_sample_that_fails_does_not_stop_the_others(
-    run: Callable[..., str], fake_measure: Callable[..., None]
-) -> None:
-    fake_measure(Mock(side_effect=[Outcome(failure="crashed with SIGSEGV"), measured("large")]))
-    lines = run("add_custom", "--sample", "large", status=1).splitlines()
+def test_a_sample_that_fails_does_not_stop_the_others(bench: Callable[..., str]) -> None:
+    measure = Mock(side_effect=[Outcome(failure="crashed with SIGSEGV"), measured("large")])
+    lines = bench(measure, "add_custom", "--sample", "large", status=1).splitlines()
     assert lines[1] == "add_custom large: problem: crashed with SIGSEGV"
     assert lines[2].endswith("  add_custom large")
 
 
-def test_an_unknown_sample_is_an_error_with_those_that_there_are(run: Callable[..., str]) -> None:
-    text = run("add_custom", "--sample", "nothing", status=1)
+def test_an_unknown_sample_is_an_error_with_those_that_there_are(bench: Callable[..., str]) -> None:
+    text = bench(Mock(), "add_custom", "--sample", "nothing", status=1)
     assert text.startswith("custom-pypto bench: no sample's name contains 'nothing'; there are: f")
 
 

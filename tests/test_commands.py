@@ -20,6 +20,7 @@ from custom_pypto_testing.drawn_samples import DRAWS
 from custom_pypto_testing.replayed_call import replay_calls
 from custom_pypto_testing.sample_generator import DrawingError
 from programs import run_python
+from readme import code_of
 
 OP = "npu_lightning_indexer_prolog_pto"
 
@@ -192,7 +193,7 @@ def test_an_op_passes_each_check_that_needs_no_npu(
     status = main(["verify", "npu_advance_step_flashattn", *options])
     report = file.read_text(encoding="utf-8")
     assert status == 0, report
-    checks = json.loads(report.partition("```json\n")[2].partition("\n```")[0])["checks"]
+    checks = json.loads(*code_of(report, "json"))["checks"]
     assert [(each["check"], each["verdict"]) for each in checks] == [
         (name, "passed") for name in ("add", "launch", "results", "repeats")
     ]

@@ -5,12 +5,11 @@ It may be "meta" (while a model is made without memory) or an NPU, also by torch
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from repository import ROOT
 from torch.utils._device import _device_constructors
 
-ROOT = Path(__file__).parents[1]
 FILES = [
     file
     for package in ("*", "plugins/*", "integrations/*")

@@ -11,6 +11,7 @@ from typing import Any
 import docs_site
 import pytest
 from fork_server import ForkServer
+from readme import code_of
 from repository import ROOT
 
 FOLDERS = "benchmarks blocks builder contract core docs examples integrations/* simulator testing"
@@ -35,9 +36,7 @@ def _name(path: Path) -> str:
 def test_python_of_a_page_runs_from_top_to_bottom(
     page: str, server: ForkServer, tmp_path: Path
 ) -> None:
-    blocks = [
-        code for language, code in FENCE.findall((ROOT / page).read_text()) if language == "python"
-    ]
+    blocks = code_of((ROOT / page).read_text(), "python")
     assert blocks, f"{page} shows no Python"
     elsewhere = f"__import__('os').chdir({str(tmp_path)!r})"
     done = server.run("\n".join([elsewhere, *blocks]), [], {})

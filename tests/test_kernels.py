@@ -15,11 +15,10 @@ from custom_pypto_kernels import folder, replacement, write_folder
 from kernels import Metadata, get_local_kernel
 from kernels import variants as kernels_variants
 from programs import run_python
+from readme import code_of
+from repository import ROOT, THIRD_PARTY, copy_sources
 from scratch import Scratch
 
-ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "kernels.md"
-GATED_SILU = ROOT / "tests" / "third_party" / "gated_silu"
 FOLDER = Path("kernel-folders") / "lightning-indexer"
 
 
@@ -56,23 +55,17 @@ def test_the_page_runs_where_the_plugin_is_not_installed(
     environment: Scratch, wheel: Callable[[str], Path], root: Path, tmp_path: Path
 ) -> None:
     environment.install(wheel("custom_pypto_build"))
-    silu = tmp_path / "gated_silu"
-    skipped = shutil.ignore_patterns("build", "*.egg-info", "__pycache__")
-    shutil.copytree(GATED_SILU, silu, ignore=skipped)
+    silu = copy_sources(THIRD_PARTY / "gated_silu", tmp_path / "gated_silu")
     built = environment.build_wheel(silu, tmp_path, {"CUSTOM_PYPTO_BUILD_CHECK": "0"})
     write_folder(built, root / FOLDER.with_name("gated-silu"))
     # The script stands beside the folders: none of them may hide the package `kernels`.
     script = root / "page.py"
-    script.write_text("\n".join([*blocks(), AFTER_THE_PAGE]))
+    blocks = code_of((ROOT / "docs" / "kernels.md").read_text("utf-8"), "python")
+    assert len(blocks) == 2
+    script.write_text("\n".join([*blocks, AFTER_THE_PAGE]))
     # On the small tensors of the page threads would only wait for each other.
     variables = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
     environment.run(script, cwd=root, environment=variables)
-
-
-def blocks() -> list[str]:
-    found = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    assert len(found) == 2
-    return found
 
 
 # transformers' own forward raises, which proves that the layer ran.

@@ -18,6 +18,7 @@ from custom_pypto_contract import manifest, notation, ops_file
 from custom_pypto_contract.notation import Key
 from custom_pypto_discovery.installed_plugin import Status
 from custom_pypto_plugin import hookspecs
+from readme import code_of
 from repository import ROOT
 
 
@@ -114,12 +115,8 @@ def test_every_instruction_set_is_listed_and_no_other() -> None:
         assert int8 == sorted(further)
 
 
-MESSAGES = [
-    " ".join(each.split())
-    for each in re.findall(
-        r"^```text\n(.*?)^```", (ROOT / "docs/troubleshooting.md").read_text("utf-8"), re.M | re.S
-    )
-]
+PAGE = (ROOT / "docs/troubleshooting.md").read_text("utf-8")
+MESSAGES = [" ".join(each.split()) for each in code_of(PAGE, "text")]
 # What the sources put in: a value, or a constant that is a name.
 FILLED_IN = re.compile(r"'…'|…|custom_pypto\b|CUSTOM_PYPTO_\w+")
 

@@ -15,20 +15,21 @@ from cpp_library import HIDDEN, Library, compile_library
 from custom_pypto.core.contracts import check_limits
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto.core.contracts.kernels import fake_kernel
-from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_build import ops_header
-from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract import ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import Violation, violations
+from manifests import lazy_contract
 from programs import run_python
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 REFUSED = Path(__file__).with_name("header_refused.txt")
-CONTRACTS = Path(__file__).parents[2] / "contract" / "tests" / "contracts"
+ROOT = Path(__file__).parents[2]
+CONTRACTS = ROOT / "contract" / "tests" / "contracts"
 [EVERYTHING] = ops_file.read(CONTRACTS / "everything.toml").ops
 RESERVED = ops_file.read(CONTRACTS / "reserved_names.toml").ops
 [EDGES] = ops_file.read(CONTRACTS / "edges.toml").ops
@@ -80,7 +81,7 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 def fake(given: dict[str, Any], op: OpContract = EVERYTHING) -> Any:
-    made = fake_kernel(LazyContract(manifest.make_op(op.data)))
+    made = fake_kernel(lazy_contract(op))
     return outcome(lambda: made(**given))
 
 
@@ -251,7 +252,7 @@ outputs.y = { like = "x" }
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
         x = torch.empty(rows, columns).t()
-        made = fake_kernel(LazyContract(manifest.make_op(op.data)))(x)
+        made = fake_kernel(lazy_contract(op))(x)
     assert made.dim() == 2
 
 
@@ -326,6 +327,13 @@ def test_what_cannot_be_in_cpp_is_refused(paragraph: str) -> None:
     with pytest.raises(ContractError) as caught:
         ops_header.header_text(read(text))
     assert str(caught.value) == error
+
+
+def test_the_header_of_the_page_is_what_the_build_generates() -> None:
+    folder = ROOT / "plugins" / "add_custom"
+    generated = ops_header.header_text(ops_file.read(folder / "ops.toml"))
+    golden = (folder / "tests" / "ops.h.golden").read_text(encoding="utf-8")
+    assert golden == generated, "after an install, copy build/custom-pypto/*/generated/ops.h"
 
 
 def test_header_is_the_same_in_every_process() -> None:

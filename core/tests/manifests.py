@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto_contract import manifest, ops_file
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.manifest import Library, Manifest, ManifestOp
@@ -33,3 +34,8 @@ def contract_of(text: str) -> OpContract:
     """The contract of the one op of an ops.toml."""
     [contract] = ops_file.read_document(ops_file.tomllib.loads(text)).ops
     return contract
+
+
+def lazy_contract(contract: OpContract) -> LazyContract:
+    """The contract as core has it from a manifest."""
+    return LazyContract(manifest.make_op(contract.data))

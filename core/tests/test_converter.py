@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto.core.contracts.kernels import graph_converter
-from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto_contract import manifest
-from manifests import contract_of
+from manifests import contract_of, lazy_contract
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -43,8 +41,7 @@ def torchair(monkeypatch: pytest.MonkeyPatch) -> None:
 def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
     """Return the node of a call by a graph line; `contract` is the rest of ops.toml."""
     text = f'[sum_of]\nschema = "{SCHEMA}"\n[sum_of.npu]\ngraph = ["{line}"]\n{contract}'
-    op = contract_of(text)
-    return graph_converter(LazyContract(manifest.make_op(op.data)))(*args, **kwargs)
+    return graph_converter(lazy_contract(contract_of(text)))(*args, **kwargs)
 
 
 CALL = ("x", None, 3, 0.5, True, "fast", [2, 0])
@@ -75,7 +72,7 @@ def test_a_list_of_tensors_is_an_input() -> None:
     op = contract_of(
         '[op]\nschema = "op(Tensor[] xs, int k) -> Tensor"\nnpu.graph = "Op(x=xs, k=k) -> y"'
     )
-    convert = graph_converter(LazyContract(manifest.make_op(op.data)))
+    convert = graph_converter(lazy_contract(op))
     assert convert(["first", "second"], 3)["inputs"] == {"x": ["first", "second"]}
 
 
@@ -96,7 +93,7 @@ def test_results_that_are_written_in_place_are_not_returned(
     monkeypatch.setattr(sys.modules["torchair"].ge, "custom_op", custom_op)
     schema = f"op(Tensor x, Tensor(a!) cache) -> {returns}"
     op = contract_of(f'[op]\nschema = "{schema}"\nnpu.graph = "{line}"')
-    assert graph_converter(LazyContract(manifest.make_op(op.data)))("x", "cache") == returned
+    assert graph_converter(lazy_contract(op))("x", "cache") == returned
 
 
 ATTRIBUTES = {

@@ -1,7 +1,6 @@
 """The conformance suite's checks of a contract: right ops pass, and each fault is found."""
 
 # ruff: noqa: E501
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +24,8 @@ from custom_pypto_testing.ops_under_test import Op
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
 from faulty_ops import registered
-from manifests import contract_of
+from manifests import contract_of, lazy_contract
+from readme import code_of
 from torch import Tensor
 
 HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
@@ -51,7 +51,7 @@ CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": 
 
 
 def fake_of(contract: Contract) -> Callable[..., Any]:
-    return fake_kernel(LazyContract(manifest.make_op(contract.data)))
+    return fake_kernel(lazy_contract(contract))
 
 
 def plus(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
@@ -235,8 +235,7 @@ def test_error_of_a_python_kernel_names_the_op_and_is_printable(
     def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
         raise error
 
-    contract = contract_of(PLUS)
-    lazy = LazyContract(manifest.make_op(contract.data))
+    lazy = lazy_contract(contract_of(PLUS))
     with pytest.raises(type(error)) as caught:
         checked_kernel(lazy, kernel)(torch.ones(2, 3), torch.ones(3))
     assert str(caught.value) == text
@@ -270,12 +269,11 @@ def test_error_of_the_allocation_of_an_output_is_printable() -> None:
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]
-    [contract] = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
-    [code] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    [contract], [code] = code_of(section, "toml"), code_of(section, "python")
     module: dict[str, Any] = {"hookimpl": hookimpl}
     exec(code, module)
     [kernel] = module["custom_pypto_kernels"]()["scale"].values()
-    lazy = LazyContract(manifest.make_op(contract_of(contract).data))
+    lazy = lazy_contract(contract_of(contract))
     definition = compile_definition(lazy.op)
     assert definition is not None
     kernel = checked_kernel(lazy, kernel)

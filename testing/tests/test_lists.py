@@ -10,13 +10,10 @@ import pytest
 import torch
 from custom_pypto.core.contracts import evaluate_cost
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
-from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto_contract import manifest
-from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.contract_data import read_contract
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
-from manifests import contract_of
+from manifests import contract_of, lazy_contract
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
@@ -37,10 +34,6 @@ bytes = "x.nbytes + weight.nbytes"
 """
 
 
-def lazy(contract: OpContract) -> LazyContract:
-    return LazyContract(manifest.make_op(contract.data))
-
-
 def call(*shapes: tuple[int, int, int], **others: Any) -> dict[str, Any]:
     x = [torch.zeros(m, k) for m, k, _ in shapes]
     return {"x": x, "weight": [torch.zeros(k, n) for _, k, n in shapes], **others}
@@ -48,7 +41,7 @@ def call(*shapes: tuple[int, int, int], **others: Any) -> dict[str, Any]:
 
 def refusal(given: dict[str, Any], toml: str = GROUPED) -> str:
     with pytest.raises(RuntimeError) as caught:
-        fake_kernel(lazy(contract_of(toml)))(**given)
+        fake_kernel(lazy_contract(contract_of(toml)))(**given)
     return str(caught.value)
 
 
@@ -67,7 +60,7 @@ def test_a_symbolic_size_that_is_0_divides_as_the_page_says() -> None:
 
 
 def test_outputs_have_a_tensor_for_each_of_the_list() -> None:
-    y, sizes = fake_kernel(lazy(contract_of(GROUPED)))(**call((2, 3, 4), (5, 3, 1)))
+    y, sizes = fake_kernel(lazy_contract(contract_of(GROUPED)))(**call((2, 3, 4), (5, 3, 1)))
     assert [list(each.shape) for each in y] == [[2, 8], [5, 2]]
     assert [list(sizes.shape), sizes.dtype] == [[2, 3], torch.int64]
 
@@ -79,7 +72,7 @@ def test_sizes_of_tensors_may_be_symbols() -> None:
         for name, tensors in call((2, 3, 4), (5, 3, 7)).items()
     }
     with mode:
-        y, _ = fake_kernel(lazy(contract_of(GROUPED)))(**given)
+        y, _ = fake_kernel(lazy_contract(contract_of(GROUPED)))(**given)
     assert [list(each.shape) for each in y] == [[2, 8], [5, 14]]
 
 
@@ -115,7 +108,7 @@ tensors.like = { shape = "K", dtype = "=xs" }
 rules = [{ argument = "xs", check = "xs.dtype == float32 and K >= 1", message = "is odd" }]
 outputs.ys = { length = "E", shape = "M K", dtype = "=xs" }
 """
-    fake = fake_kernel(lazy(contract_of(toml)))
+    fake = fake_kernel(lazy_contract(contract_of(toml)))
     assert fake([], torch.zeros(0, dtype=torch.int8)) == []
     assert refusal({"xs": [torch.zeros(1, 0)], "like": torch.zeros(0)}, toml) == (
         "op: argument 'xs' is odd"
@@ -129,7 +122,7 @@ schema = "op(Tensor[] xs) -> Tensor[]"
 tensors.xs = {}
 outputs.ys = { like = "xs" }
 """
-    [made] = fake_kernel(lazy(contract_of(toml)))([torch.zeros(2, 3).t()])
+    [made] = fake_kernel(lazy_contract(contract_of(toml)))([torch.zeros(2, 3).t()])
     assert [list(made.shape), made.stride()] == [[3, 2], (1, 3)]
 
 
@@ -177,7 +170,7 @@ def test_an_optional_tensor_alone_beside_a_list_is_broken_as_others_are() -> Non
         'tensors.mask = { shape = "N", dtype = "bool" }\n'
     )
     given = {"xs": [], "mask": torch.zeros(3, dtype=torch.bool)}
-    fake_kernel(lazy(contract))(**given)
+    fake_kernel(lazy_contract(contract))(**given)
     assert {each.rule for each in violations(contract, Random(0))} == {"ndim", "dtype"}
 
 
@@ -204,7 +197,7 @@ def test_a_python_kernel_that_returns_what_ops_toml_does_not_say_is_named(what: 
         '[op]\nschema = "op(Tensor x) -> Tensor"\ntensors.x = { shape = "M N", dtype = "float32" }\n'
         'outputs.y = { shape = "M N", dtype = "float32" }\n'
     )
-    kernel = checked_kernel(lazy(contract), lambda x: eval(value, {"x": x}))
+    kernel = checked_kernel(lazy_contract(contract), lambda x: eval(value, {"x": x}))
     with pytest.raises(RuntimeError) as caught:
         kernel(torch.zeros(2, 3))
     assert str(caught.value) == f"op: its kernel returns {fault}"
@@ -216,7 +209,7 @@ def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
         'tensors.y = { shape = "N" }\noutputs.a = { shape = "M", dtype = "=x" }\n'
         'outputs.b = { shape = "N", dtype = "int64" }\n'
     )
-    kernel = checked_kernel(lazy(contract), lambda x, y: (y + 0, x.nonzero().view(-1)))
+    kernel = checked_kernel(lazy_contract(contract), lambda x, y: (y + 0, x.nonzero().view(-1)))
     shapes = ShapeEnv()
     mode = FakeTensorMode(shape_env=shapes)
     given = [*map(mode.from_tensor, (torch.zeros(4), torch.zeros(5)))]

@@ -14,7 +14,12 @@ from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import report as written
 from custom_pypto_testing.verification.processes import RUNS
+<<<<<<< HEAD
 from custom_pypto_testing.verification.report import FASTER, SWITCHED
+=======
+from custom_pypto_testing.verification.report import FASTER
+from readme import code_of
+>>>>>>> suite3
 
 PLUGIN = {
     "name": "mine",
@@ -40,6 +45,8 @@ class Children:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Replace them."""
         self.ends: dict[tuple[str, str], str | Outcome | BaseException] = {}
+        self.before: Callable[[list[str], dict[str, str]], None] = lambda checks, variables: None
+        """Is told of each process of an op: its checks and its variables."""
         self.npus = Outcome(value={"name": "Ascend910B1"})
         self.found: dict[str, Any] = FOUND
         self.lacking = "nothing"
@@ -60,6 +67,7 @@ class Children:
         if function.__name__ == "find":
             return Outcome(value=self.found)
         checks, op, *_ = given
+        self.before(checks, environment or {})
         self.calls.append((checks, op, environment or {}))
         done: list[dict[str, Any]] = []
         for check in checks:
@@ -99,7 +107,7 @@ def run(
 
 
 def data(report: str) -> Any:
-    return json.loads(report.partition("```json\n")[2].partition("\n```")[0])
+    return json.loads(*code_of(report, "json"))
 
 
 def verdicts(report: str, op: str, setting: str = "") -> dict[str, str]:
@@ -166,6 +174,7 @@ def test_repeats_streams_and_graphs_run_without_switches_with_each_and_with_both
     assert found == dict.fromkeys([FASTER[:1], FASTER[1:], FASTER], queued | graphs)
 
 
+<<<<<<< HEAD
 @pytest.mark.parametrize("switches", SWITCHED)
 def test_the_report_says_what_to_set(run, children, monkeypatch, switches):
     call = children.call
@@ -177,6 +186,14 @@ def test_the_report_says_what_to_set(run, children, monkeypatch, switches):
         return call(function, *given, **options)
 
     monkeypatch.setattr(subprocess_call, "call", fail)
+=======
+@pytest.mark.parametrize("switch", FASTER)
+def test_the_report_says_what_to_set(run, children, switch):
+    def fail(checks: list[str], variables: dict[str, str]) -> None:
+        children.ends["repeats", "other_op"] = WRONG if variables.get(switch) == "1" else ""
+
+    children.before = fail
+>>>>>>> suite3
     report = run(status=1)
     for each in SWITCHED:
         setting = " ".join(f"{switch}=1" for switch in each)
@@ -192,16 +209,14 @@ def test_an_op_that_was_not_checked_is_no_fault_of_the_faster_way(run, children)
     assert run(status=1).count("=1, for faster launches: not decided, because some op") == 3
 
 
-def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children, monkeypatch):
+def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children):
     children.ends["launch", "my_op"] = CRASH
-    call = children.call
 
-    def break_device(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
-        if given[:1] == (["launch"],):
+    def break_device(checks: list[str], variables: dict[str, str]) -> None:
+        if checks == ["launch"]:
             children.ends["add", ""] = WRONG
-        return call(function, *given, **options)
 
-    monkeypatch.setattr(subprocess_call, "call", break_device)
+    children.before = break_device
     report = run(status=1)
     assert set(verdicts(report, "other_op").values()) == {"not run"}
     since = "torch's own add fails since 'launch' of my_op"
