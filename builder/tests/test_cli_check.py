@@ -301,27 +301,18 @@ def test_what_a_library_must_not_have(
     assert check(right) == [remark]
 
 
-def _leading_to(name: str) -> Callable[[Path], object]:
-    """Return what writes a wheel with a file of that name."""
-
-    def write(path: Path) -> None:
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr(name, "")
-
-    return write
-
-
-def _with_zeros(name: str, claimed: int) -> Callable[[Path], object]:
-    """Return what writes a wheel with a file of 1 MiB; its directory claims another size."""
+def _holding(name: str, contents: bytes = b"", size: int = 0) -> Callable[[Path], object]:
+    """Return what writes a wheel with a file, of which its directory claims a size."""
 
     def write(path: Path) -> None:
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(name, bytes(1 << 20))
-            archive.getinfo(name).file_size = claimed
+            archive.writestr(name, contents)
+            archive.getinfo(name).file_size = size
 
     return write
 
 
+ZEROS = bytes(1 << 20)
 WHEEL = "a-1-py3-none-any.whl"
 # Its name, how it is made, and the reason.
 REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
@@ -330,20 +321,20 @@ REFUSED: dict[str, tuple[str, Callable[[Path], object], str]] = {
     "missing": (WHEEL, lambda path: None, "cannot be unpacked: [Errno 2] No such file"),
     # It is not waited for.
     "pipe": (WHEEL, os.mkfifo, "is not a regular file"),
-    "no metadata": (WHEEL, _leading_to("a.py"), "must have one folder of metadata"),
-    "path above the folder": (WHEEL, _leading_to("../evil.py"), "lead out of it: '../evil.py'"),
-    "absolute path": (WHEEL, _leading_to("/etc/evil.py"), "lead out of it: '/etc/evil.py'"),
-    "path of Windows": (WHEEL, _leading_to("a\\..\\evil"), "lead out of it: 'a\\\\..\\\\evil'"),
-    "path for a terminal": (WHEEL, _leading_to("a\x1b[2J"), "lead out of it: 'a\\x1b[2J'"),
+    "no metadata": (WHEEL, _holding("a.py"), "must have one folder of metadata"),
+    "path above the folder": (WHEEL, _holding("../evil.py"), "lead out of it: '../evil.py'"),
+    "absolute path": (WHEEL, _holding("/etc/evil.py"), "lead out of it: '/etc/evil.py'"),
+    "path of Windows": (WHEEL, _holding("a\\..\\evil"), "lead out of it: 'a\\\\..\\\\evil'"),
+    "path for a terminal": (WHEEL, _holding("a\x1b[2J"), "lead out of it: 'a\\x1b[2J'"),
     "much larger unpacked": (
         WHEEL,
-        _with_zeros("zeros", 1 << 20),
+        _holding("zeros", ZEROS, len(ZEROS)),
         "1048576 bytes when unpacked; at most",
     ),
     # No more than the claimed bytes are unpacked, and their checksum is wrong.
     "much larger than it claims": (
         WHEEL,
-        _with_zeros("a-1.dist-info/METADATA", 10),
+        _holding("a-1.dist-info/METADATA", ZEROS, 10),
         "unpacked: Bad CRC-32 for file",
     ),
 }

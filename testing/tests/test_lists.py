@@ -56,7 +56,7 @@ def test_a_symbolic_size_that_is_0_divides_as_the_page_says() -> None:
         with mode:
             rest = y[start:]
             assert isinstance(rest.shape[0], torch.SymInt)
-            assert [*fake_kernel(lazy(contract))(x, rest).shape] == sizes
+            assert [*fake_kernel(lazy_contract(contract))(x, rest).shape] == sizes
 
 
 def test_outputs_have_a_tensor_for_each_of_the_list() -> None:

@@ -14,12 +14,8 @@ from custom_pypto_discovery import distributions
 from custom_pypto_testing.commands import verify
 from custom_pypto_testing.verification import report as written
 from custom_pypto_testing.verification.processes import RUNS
-<<<<<<< HEAD
 from custom_pypto_testing.verification.report import FASTER, SWITCHED
-=======
-from custom_pypto_testing.verification.report import FASTER
 from readme import code_of
->>>>>>> suite3
 
 PLUGIN = {
     "name": "mine",
@@ -174,26 +170,13 @@ def test_repeats_streams_and_graphs_run_without_switches_with_each_and_with_both
     assert found == dict.fromkeys([FASTER[:1], FASTER[1:], FASTER], queued | graphs)
 
 
-<<<<<<< HEAD
 @pytest.mark.parametrize("switches", SWITCHED)
-def test_the_report_says_what_to_set(run, children, monkeypatch, switches):
-    call = children.call
-
-    def fail(function: Callable[..., object], *given: Any, **options: Any) -> Outcome:
-        variables = options.get("environment") or {}
+def test_the_report_says_what_to_set(run, children, switches):
+    def fail(checks: list[str], variables: dict[str, str]) -> None:
         is_on = all(variables.get(switch) == "1" for switch in switches)
         children.ends["repeats", "other_op"] = WRONG if is_on else ""
-        return call(function, *given, **options)
-
-    monkeypatch.setattr(subprocess_call, "call", fail)
-=======
-@pytest.mark.parametrize("switch", FASTER)
-def test_the_report_says_what_to_set(run, children, switch):
-    def fail(checks: list[str], variables: dict[str, str]) -> None:
-        children.ends["repeats", "other_op"] = WRONG if variables.get(switch) == "1" else ""
 
     children.before = fail
->>>>>>> suite3
     report = run(status=1)
     for each in SWITCHED:
         setting = " ".join(f"{switch}=1" for switch in each)

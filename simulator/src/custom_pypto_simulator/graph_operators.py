@@ -1,7 +1,8 @@
 """The graph engine's own operators, which torchair's converters use, computed by torch.
 
 The inputs of a node are the positional arguments of a function here, in their order; None stands
-for an absent one. Attributes are the keyword arguments.
+for an absent one. Attributes are the keyword arguments. csrc/opapi/ops.cpp says why the functions
+of calls have another table.
 """
 
 from __future__ import annotations
