@@ -13,9 +13,12 @@ from collections.abc import Mapping, Set
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
 
-_NUMBER = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)[fFlLuU]{0,3}")
+_EXPRESSION = re.compile(r"[\w.:<>()+-]{1,100}", re.ASCII)
+_SUFFIXED = re.compile(
+    r"\b(0[xX][\da-fA-F]+(?=[uUlL])|\d[\d.]*(?:[eE][-+]?\d+)?)(?P<suffix>[uUlLfF]{1,3})\b"
+)
 _LIMIT_OF_TYPE = re.compile(
-    r"(?:std::)?numeric_limits<(?:std::)?(?P<type>\w{1,20})>::(?P<which>max|min|lowest|epsilon)\(\)"
+    r"(?:std::)?\bnumeric_limits<(?:std::)?(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
 )
 _KINDS = {"float": "FLT", "double": "DBL"}
 _BITS = {"INT": 31, "LONG": 63, "LLONG": 63, **{f"INT{bits}": bits - 1 for bits in (8, 16, 32, 64)}}
@@ -29,7 +32,7 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
     "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
 }
 """The values of ``INT_MAX``, ``FLT_EPSILON`` and their like: `_WHICH` of each kind."""
-_DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?DT_(?P<name>\w{1,20})")
+_DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?\bDT_(?P<name>\w+)")
 _DTYPES = {
     "FLOAT": 0,
     "FLOAT16": 1,
@@ -77,30 +80,51 @@ def _read_scalar(text: str, constants: Mapping[str, str]) -> str | None:
     text = constants.get(text, text)
     if text in ("true", "false"):
         return text.capitalize()
-    number = _NUMBER.fullmatch(text)
-    if number is not None:
-        return number["number"].lstrip("+")
     if re.fullmatch(r'"[^"\\]*"', text):
         return ast.unparse(ast.Constant(text[1:-1]))
-    value = _named_number(text.lstrip("-").strip())
-    if value is None or text.startswith("--"):
+    # Spaces stand anywhere but between two words.
+    return _read_number(re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text))
+
+
+def _read_number(text: str) -> str | None:
+    """Read literals, limits of types and dtypes, and of these ``-``, ``<<`` and brackets."""
+    if _EXPRESSION.fullmatch(text) is None:
         return None
-    value = -value if text.startswith("-") else value
-    # A schema has integers of 64 bits.
-    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else repr(value)
+    text = _DTYPE.sub(lambda dtype: str(_DTYPES.get(dtype["name"])), text)
+    text = _LIMIT_OF_TYPE.sub(_limit_of_type, text)
+    suffixes = "".join(each["suffix"].upper() for each in _SUFFIXED.finditer(text))
+    try:
+        value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
+    except SyntaxError:
+        return None
+    # A schema has integers of 64 bits; C++ shifts an int without a suffix in 32.
+    bits = 31 if "<<" in text and not suffixes else 63
+    if isinstance(value, int) and not -(2**bits) <= value < 2**bits:
+        return None
+    return None if value is None or ("-" in text and "U" in suffixes) else repr(value)
 
 
-def _named_number(text: str) -> int | float | None:
-    dtype = _DTYPE.fullmatch(text)
-    if dtype is not None:
-        return _DTYPES.get(dtype["name"])
-    limit = _LIMIT_OF_TYPE.fullmatch("".join(text.split()))
-    if limit is not None:
-        kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
-        text = f"{kind}_{limit['which'].upper()}"
-    kind, _, which = text.rpartition("_")
-    is_limit = kind in _LIMITS and which in _WHICH
-    return _LIMITS[kind][_WHICH.index(which)] if is_limit else None
+def _limit_of_type(limit: re.Match[str]) -> str:
+    kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
+    return f"{kind}_{limit['which'].upper()}"
+
+
+def _value(expression: ast.expr) -> int | float | None:
+    match expression:
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(name):
+            kind, _, which = name.rpartition("_")
+            is_limit = kind in _LIMITS and which in _WHICH
+            return _LIMITS[kind][_WHICH.index(which)] if is_limit else None
+        case ast.UnaryOp(ast.USub(), operand):
+            value = _value(operand)
+            return None if value is None else -value
+        case ast.BinOp(left, ast.LShift(), right):
+            value, bits = _value(left), _value(right)
+            if isinstance(value, int) and isinstance(bits, int) and 0 <= bits < 64:
+                return value << bits
+    return None
 
 
 _TORCH_DTYPES = {f"at::k{cpp}": name for name, cpp in DTYPES.items()} | {

@@ -32,7 +32,7 @@ _BEGIN = """\
 
 #include "ops.h"
 
-namespace {
+namespace {{
 
 using custom_pypto::BFloat16;
 using custom_pypto::Half;
@@ -56,8 +56,8 @@ void compute(const ops::{op}::Arguments& a, const ops::{op}::Outputs& out) {{
   }});
 }}
 
-void {op}_cpu(const ops::{op}::Arguments& a, const ops::{op}::CallShape&,
-              const ops::{op}::Outputs& out) {{
+void {op}_cpu(
+    const ops::{op}::Arguments& a, const ops::{op}::CallShape&, const ops::{op}::Outputs& out) {{
   custom_pypto::visit_dtype<{types}>(
       ops::{op}::name, "{first_name}", a.{first}.scalar_type(),
       [&](auto tag) {{ compute<typename decltype(tag)::type>(a, out); }});
@@ -73,8 +73,8 @@ _ISA_BEGIN = """\
 namespace {{"""
 _ISA_FUNCTION = """\
 // ops.toml has checked the arguments, and the outputs are allocated.
-void {op}_cpu(const ops::{op}::Arguments& a, const ops::{op}::CallShape&,
-              const ops::{op}::Outputs& out) {{
+void {op}_cpu(
+    const ops::{op}::Arguments& a, const ops::{op}::CallShape&, const ops::{op}::Outputs& out) {{
   const auto element = custom_pypto::element_of(a.{first}.scalar_type());
   auto* loop = {plugin}_cpu::kernels().{op}[static_cast<int>(element)];
 {calls}
@@ -158,52 +158,48 @@ def custom_pypto_kernels() -> Mapping[str, Mapping[str, Callable[..., Any]]]:
     return {{
 {entries}
     }}
-{functions}'''
-_PYTHON_ENTRY = '        "{name}": {{"CompositeExplicitAutograd": _{op}}},'
-_PYTHON_FUNCTION = """
 
+
+{functions}
+'''
+_PYTHON_ENTRY = '        "{name}": {{"CompositeExplicitAutograd": _{op}}},'
+_PYTHON_FUNCTION = """\
 def _{op}(
     {parameters},
 ) -> {returned}:
-    return {squares}
-"""
+    return {squares}"""
 
 
 def sources(made: NewPlugin) -> dict[str, str]:
     """Return the text of each file with kernels, by its path in the plugin's folder."""
     words = [_words(made, each) for each in made.ops]
+    begin, function = (_ISA_BEGIN, _ISA_FUNCTION) if made.has_isas else (_BEGIN, _FUNCTION)
+    if made.is_python:
+        files, function = {made.source: _PYTHON}, _PYTHON_FUNCTION
+    else:
+        files = {f"csrc/{made.name}.cpp": _CPP}
+    if made.has_isas:
+        files |= {f"csrc/cpu/{made.name}_kernels.h": _ISA_HEADER, made.source: _ISA_KERNELS}
 
     def each_op(template: str, between: str = "\n") -> str:
         return between.join(template.format(**each) for each in words)
 
-    if made.is_python:
-        annotations = " ".join(each["parameters"] for each in words)
-        text = _PYTHON.format(
-            names=", ".join(each["name"] for each in words),
-            collections="Callable, Mapping" + ", Sequence" * ("Sequence[" in annotations),
-            imports="import torch\n" * ("torch." in annotations),
-            star_import=STAR_IMPORT,
-            entries=each_op(_PYTHON_ENTRY),
-            functions=each_op(_PYTHON_FUNCTION, ""),
-        )
-        return {made.source: text}
-    begin = _ISA_BEGIN.format(plugin=made.name) if made.has_isas else _BEGIN
-    texts = {
-        f"csrc/{made.name}.cpp": _CPP.format(
-            plugin=made.name,
-            begin=begin,
-            functions=each_op(_ISA_FUNCTION if made.has_isas else _FUNCTION, "\n\n"),
-            definitions=each_op(_DEFINITION),
-        )
+    annotations = " ".join(each["parameters"] for each in words)
+    parts = {
+        "plugin": made.name,
+        "names": ", ".join(each["name"] for each in words),
+        "begin": begin.format(plugin=made.name),
+        "functions": each_op(function, "\n\n\n" if made.is_python else "\n\n"),
+        "definitions": each_op(_DEFINITION),
+        "members": each_op(_ISA_MEMBER),
+        "loops": each_op(_ISA_LOOP, "\n\n"),
+        "rows": each_op(_ISA_ROW),
+        "entries": each_op(_PYTHON_ENTRY),
+        "collections": "Callable, Mapping" + ", Sequence" * ("Sequence[" in annotations),
+        "imports": "import torch\n" * ("torch." in annotations),
+        "star_import": STAR_IMPORT,
     }
-    if made.has_isas:
-        texts[f"csrc/cpu/{made.name}_kernels.h"] = _ISA_HEADER.format(
-            plugin=made.name, members=each_op(_ISA_MEMBER)
-        )
-        texts[made.source] = _ISA_KERNELS.format(
-            plugin=made.name, loops=each_op(_ISA_LOOP, "\n\n"), rows=each_op(_ISA_ROW)
-        )
-    return texts
+    return {path: template.format(**parts) for path, template in files.items()}
 
 
 def _words(made: NewPlugin, op: NewOp) -> dict[str, str]:
