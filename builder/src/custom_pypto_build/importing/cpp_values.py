@@ -18,12 +18,11 @@ _SUFFIXED = re.compile(
     r"\b(0[xX][\da-fA-F]+(?=[uUlL])|\d[\d.]*(?:[eE][-+]?\d+)?)(?P<suffix>[uUlLfF]{1,3})\b"
 )
 _LIMIT_OF_TYPE = re.compile(
-    r"(?:std::)?\bnumeric_limits<(?:std::)?(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
+    r"\bnumeric_limits<(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
 )
 _KINDS = {"float": "FLT", "double": "DBL"}
 _BITS = {"INT": 31, "LONG": 63, "LLONG": 63, **{f"INT{bits}": bits - 1 for bits in (8, 16, 32, 64)}}
 _FLT_MAX, _DBL = (2 - 2.0**-23) * 2.0**127, sys.float_info
-_WHICH = ("MAX", "MIN", "LOWEST", "EPSILON")
 _LIMITS: dict[str, tuple[int | float, ...]] = {
     **{kind: ((1 << bits) - 1, -1 << bits, -1 << bits, 0) for kind, bits in _BITS.items()},
     **{f"U{kind}": ((2 << bits) - 1, 0, 0, 0) for kind, bits in _BITS.items()},
@@ -31,8 +30,7 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
     "FLT": (_FLT_MAX, 2.0**-126, -_FLT_MAX, 2.0**-23),
     "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
 }
-"""The values of ``INT_MAX``, ``FLT_EPSILON`` and their like: `_WHICH` of each kind."""
-_DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?\bDT_(?P<name>\w+)")
+"""Of each type the values of MAX, MIN, LOWEST and EPSILON."""
 _DTYPES = {
     "FLOAT": 0,
     "FLOAT16": 1,
@@ -60,6 +58,11 @@ _DTYPES = {
     "FLOAT4_E2M1": 40,
 }
 """The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
+_NAMES: dict[str, int | float] = {f"DT_{name}": number for name, number in _DTYPES.items()} | {
+    f"{kind}_{which}": value
+    for kind, values in _LIMITS.items()
+    for which, value in zip(("MAX", "MIN", "LOWEST", "EPSILON"), values, strict=True)
+}
 
 
 def read_default(text: str, constants: Mapping[str, str]) -> str | None:
@@ -90,8 +93,7 @@ def _read_number(text: str) -> str | None:
     """Read literals, limits of types and dtypes, and of these ``-``, ``<<`` and brackets."""
     if _EXPRESSION.fullmatch(text) is None:
         return None
-    text = _DTYPE.sub(lambda dtype: str(_DTYPES.get(dtype["name"])), text)
-    text = _LIMIT_OF_TYPE.sub(_limit_of_type, text)
+    text = _LIMIT_OF_TYPE.sub(_limit_of_type, re.sub(r"\b(?:std|ge|DataType)::", "", text))
     suffixes = "".join(each["suffix"].upper() for each in _SUFFIXED.finditer(text))
     try:
         value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
@@ -114,9 +116,7 @@ def _value(expression: ast.expr) -> int | float | None:
         case ast.Constant(int() | float() as value) if not isinstance(value, bool):
             return value
         case ast.Name(name):
-            kind, _, which = name.rpartition("_")
-            is_limit = kind in _LIMITS and which in _WHICH
-            return _LIMITS[kind][_WHICH.index(which)] if is_limit else None
+            return _NAMES.get(name)
         case ast.UnaryOp(ast.USub(), operand):
             value = _value(operand)
             return None if value is None else -value
@@ -134,7 +134,6 @@ _LIST = re.compile(r"(?:c10::SmallVector<int64_t, *[\w:]+>|at::IntArrayRef)?\{(?
 _EMPTY = ("at::ArrayRef<int64_t>()", "at::IntArrayRef()")
 _SIZE = re.compile(r"(?P<tensor>\w+)\.size\((?P<axis>-?\d{1,2})\)")
 _INTEGER = re.compile(r"(?:\(int64_t\) *)?(?P<digits>-?\d{1,18})[lL]{0,2}")
-_STRING = re.compile(r'"(?P<text>[^"\\]*)"')
 _CHARACTERS = re.compile(r"const_cast<char ?\*>\((?P<name>\w+)\.data\(\)\)")
 
 
@@ -178,12 +177,8 @@ def read_sizes(text: str, tensors: Set[str], ints: Set[str]) -> list[str | tuple
 
 def read_argument(text: str, strings: Set[str]) -> str | None:
     """Return a constant of a call in ops.toml, or one of some arguments that are strings."""
-    text = text.strip()
-    if text in ("true", "false"):
-        return text.capitalize()
-    if (number := _INTEGER.fullmatch(text)) is not None:
-        return str(int(number["digits"]))
-    if (string := _STRING.fullmatch(text)) is not None:
-        return ast.unparse(ast.Constant(string["text"]))
+    text = text.strip().removeprefix("(int64_t)").lstrip()
     characters = _CHARACTERS.fullmatch(text)
-    return characters["name"] if characters and characters["name"] in strings else None
+    if characters is None:
+        return _read_scalar(text, {})
+    return characters["name"] if characters["name"] in strings else None

@@ -5,21 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
+from custom_pypto_contract.dtypes import DTYPES
+
 from .model import UNKNOWN, Definition, ImportedOp, Kind, Subject, Tensor
 
 _DTYPES = {
+    **{name.upper(): name for name in DTYPES},
     "BF16": "bfloat16",
-    "FLOAT16": "float16",
     "FLOAT": "float32",
-    "FLOAT32": "float32",
     "DOUBLE": "float64",
-    "FLOAT8_E4M3FN": "float8_e4m3fn",
-    "INT8": "int8",
-    "INT16": "int16",
-    "INT32": "int32",
-    "INT64": "int64",
-    "UINT8": "uint8",
-    "BOOL": "bool",
 }
 """The name in ops.toml of each dtype of CANN that it has."""
 

@@ -40,27 +40,25 @@ using custom_pypto::Half;
 // The least number of elements that is worth a thread.
 constexpr int64_t kGrain = 16384;"""
 _FUNCTION = """\
-// T is the dtype. ops.toml has checked the arguments, and the outputs are allocated.
-template <typename T>
-void compute(const ops::{op}::Arguments& a, const ops::{op}::Outputs& out) {{
-  // Numbers of 16 bits are computed in float, and rounded once.
-  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  const auto dense = custom_pypto::to_contiguous(a.{first});
-  const T* from = dense.const_data_ptr<T>();
-{results}
-  custom_pypto::parallel_for(0, a.{first}.numel(), kGrain, [&](int64_t begin, int64_t end) {{
-    for (int64_t i = begin; i < end; ++i) {{
-      const Wide product = static_cast<Wide>(from[i]) * static_cast<Wide>(from[i]);
-{stores}
-    }}
-  }});
-}}
-
+// ops.toml has checked the arguments, and the outputs are allocated.
 void {op}_cpu(
     const ops::{op}::Arguments& a, const ops::{op}::CallShape&, const ops::{op}::Outputs& out) {{
+  const auto dense = custom_pypto::to_contiguous(a.{first});
+  const auto compute = [&](auto tag) {{
+    using T = typename decltype(tag)::type;
+    // Numbers of 16 bits are computed in float, and rounded once.
+    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    const T* from = dense.const_data_ptr<T>();
+{results}
+    custom_pypto::parallel_for(0, dense.numel(), kGrain, [&](int64_t begin, int64_t end) {{
+      for (int64_t i = begin; i < end; ++i) {{
+        const Wide product = static_cast<Wide>(from[i]) * static_cast<Wide>(from[i]);
+{stores}
+      }}
+    }});
+  }};
   custom_pypto::visit_dtype<{types}>(
-      ops::{op}::name, "{first_name}", a.{first}.scalar_type(),
-      [&](auto tag) {{ compute<typename decltype(tag)::type>(a, out); }});
+      ops::{op}::name, "{first_name}", dense.scalar_type(), compute);
 }}"""
 
 _ISA_BEGIN = """\
@@ -216,9 +214,9 @@ def _words(made: NewPlugin, op: NewOp) -> dict[str, str]:
         "first_name": op.first,
         "types": ", ".join(_TYPES[each] for each in made.dtypes),
         "results": "\n".join(
-            f"  T* {to} = out.{of}.mutable_data_ptr<T>();" for to, of in pointers.items()
+            f"    T* {to} = out.{of}.mutable_data_ptr<T>();" for to, of in pointers.items()
         ),
-        "stores": "\n".join(f"      {to}[i] = static_cast<T>(product);" for to in pointers),
+        "stores": "\n".join(f"        {to}[i] = static_cast<T>(product);" for to in pointers),
         "calls": "\n".join(
             f"  custom_pypto::elementwise(loop, out.{of}, a.{first});" for of in outputs
         ),

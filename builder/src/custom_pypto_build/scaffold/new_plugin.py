@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 from custom_pypto_contract.errors import ContractError, any_of
 from custom_pypto_contract.schema import Schema, parse_schema
 
@@ -22,9 +21,9 @@ NARROW_DTYPES = DTYPES[:3]
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
 _HIDDEN = {
-    "torch": "the definition could not name the module torch beside",
-    "mode": "torch.compile cannot pass by keyword",
-    "out": "torch.compile takes for the memory of a result",
+    "torch": "beside which the definition could not name the module torch",
+    "mode": "which torch.compile cannot pass by keyword",
+    "out": "which torch.compile takes for the memory of a result",
 }
 """Why no argument has the name."""
 _OFFICIAL = "custom_pypto_"
@@ -67,17 +66,6 @@ class NewOp:
             names.append(free_name(each.name or default, [*taken, *names]))
         return tuple(names)
 
-    @cached_property
-    def dims(self) -> str:
-        """The dim that stands for the whole shape."""
-        return f"*{free_name('shape', [each.name for each in self.schema.arguments])}"
-
-    @cached_property
-    def in_graphs(self) -> bool:
-        """Whether an operator of the graph engine takes all the arguments."""
-        types = {each.type for each in self.schema.arguments}
-        return types <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}
-
 
 @dataclass(frozen=True)
 class NewPlugin:
@@ -93,7 +81,7 @@ class NewPlugin:
     @property
     def package(self) -> str:
         """The Python package."""
-        return package_of(self.distribution)
+        return self.distribution.replace("-", "_")
 
     @property
     def name(self) -> str:
@@ -113,14 +101,9 @@ class NewPlugin:
         return NARROW_DTYPES if self.has_isas else DTYPES
 
 
-def package_of(distribution: str) -> str:
-    """Return the Python package of a distribution."""
-    return distribution.replace("-", "_")
-
-
 def plugin_of(distribution: str) -> str:
     """Return the name of the plugin of a distribution."""
-    return package_of(distribution).removeprefix(_OFFICIAL)
+    return distribution.replace("-", "_").removeprefix(_OFFICIAL)
 
 
 def plan(
@@ -178,39 +161,30 @@ def check_name(name: str) -> None:
 
 
 def _check_schema(op: NewOp, *, has_npu: bool) -> None:
-    name = op.schema.name
+    by_hand = "docs/contract.md says how to write such an op"
+    fault = "" if op.schema.returns else f"returns nothing; {by_hand}"
     if not op.first:
-        raise ScaffoldError(
-            f"--schema: none of the arguments of {name} is a Tensor that is always given, and the"
-            " results have the shape, dtype and device of one; docs/contract.md says how to write"
-            " such an op"
+        fault = (
+            "takes no Tensor that every call gives, and the results have the shape, dtype and"
+            f" device of one; {by_hand}"
         )
-    fault = "" if op.schema.returns else "returns nothing"
     for each in op.schema.returns:
         if each.type != "Tensor":
-            fault = f"returns {each.type}, and outputs that ops.toml describes are Tensors"
+            fault = f"returns {each.type}, and ops.toml describes Tensors as outputs; {by_hand}"
     for argument in op.schema.arguments:
         if argument.is_mutable:
-            fault = f"writes `{argument.name}`"
+            fault = f"writes `{argument.name}`; {by_hand}"
+        elif argument.name in _HIDDEN:
+            fault = f"has an argument `{argument.name}`, {_HIDDEN[argument.name]}; rename it"
+        elif argument.type.startswith("Device"):
+            fault = (
+                f"takes a Device, `{argument.name}`, which torch.library.opcheck cannot inspect, so"
+                " the conformance suite would fail; a result is on the device of its arguments"
+            )
+        elif has_npu and argument.type not in _LAUNCHED:
+            fault = (
+                f"takes `{argument.name}` of type {argument.type}, and with --npu"
+                f" {any_of(_LAUNCHED)}; docs/npu.md says how to launch by hand"
+            )
     if fault:
-        raise ScaffoldError(
-            f"--schema: {name} {fault}; docs/contract.md says how to write such an op"
-        )
-    for argument in op.schema.arguments:
-        if argument.name in _HIDDEN:
-            raise ScaffoldError(
-                f"--schema: {_HIDDEN[argument.name]} an argument called {argument.name!r}; rename"
-                f" that of {name}"
-            )
-        if argument.type.startswith("Device"):
-            raise ScaffoldError(
-                f"--schema: `{argument.name}` of {name} is a Device, which torch.library.opcheck"
-                " cannot inspect, so the conformance suite would fail; a result is on the device of"
-                " its arguments"
-            )
-        if has_npu and argument.type not in _LAUNCHED:
-            raise ScaffoldError(
-                f"--npu: no kernel of aclnn takes `{argument.name}` of {name}, of type"
-                f" {argument.type}; it takes {any_of(_LAUNCHED)}. docs/npu.md says how to launch by"
-                " hand"
-            )
+        raise ScaffoldError(f"--schema: {op.schema.name} {fault}")
