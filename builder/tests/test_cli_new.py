@@ -40,7 +40,7 @@ def test_says_what_is_left_to_do(capsys):
         "\n"
         "left to you:\n"
         "  what the ops compute: ops.toml (definition), csrc/acme_rms.cpp\n"
-        "  other arguments, shapes, dtypes: ops.toml\n"
+        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml\n"
         "  the licence: pyproject.toml\n"
         "\n"
         "next:\n"

@@ -40,10 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for option, text in (
         ("--python", "the kernel is a Python function; nothing is compiled"),
         ("--npu", "launch an aclnn kernel on NPUs, and an operator in graphs"),
-        (
-            "--isa",
-            "compile the CPU kernel once for each instruction set; needs custom-pypto-blocks",
-        ),
+        ("--isa", "compile CPU kernels for each instruction set; needs custom-pypto-blocks"),
     ):
         parser.add_argument(option, action="store_true", help=text)
 
@@ -67,7 +64,10 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
     lines += [f"  what the ops compute: ops.toml (definition), {made.source}"]
-    lines += ["  other arguments, shapes, dtypes: ops.toml", "  the licence: pyproject.toml"]
+    lines += [
+        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml",
+        "  the licence: pyproject.toml",
+    ]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
     lines += ["  pip install --no-build-isolation -e ."]
     lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]

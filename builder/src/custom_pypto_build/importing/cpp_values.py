@@ -9,6 +9,7 @@ import ast
 import re
 import sys
 from collections.abc import Mapping, Set
+from functools import lru_cache
 
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
@@ -89,12 +90,13 @@ def _read_scalar(text: str, constants: Mapping[str, str]) -> str | None:
     return _read_number(re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text))
 
 
+@lru_cache(1024)
 def _read_number(text: str) -> str | None:
     """Read literals, limits of types and dtypes, and of these ``-``, ``<<`` and brackets."""
     if _EXPRESSION.fullmatch(text) is None:
         return None
     text = _LIMIT_OF_TYPE.sub(_limit_of_type, re.sub(r"\b(?:std|ge|DataType)::", "", text))
-    suffixes = "".join(each["suffix"].upper() for each in _SUFFIXED.finditer(text))
+    suffixes = "".join(each["suffix"].upper() for each in _SUFFIXED.finditer(text.partition("<<")[0]))
     try:
         value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
     except SyntaxError:
@@ -118,12 +120,12 @@ def _value(expression: ast.expr) -> int | float | None:
         case ast.Name(name):
             return _NAMES.get(name)
         case ast.UnaryOp(ast.USub(), operand):
-            value = _value(operand)
-            return None if value is None else -value
+            number = _value(operand)
+            return None if number is None else -number
         case ast.BinOp(left, ast.LShift(), right):
-            value, bits = _value(left), _value(right)
-            if isinstance(value, int) and isinstance(bits, int) and 0 <= bits < 64:
-                return value << bits
+            number, bits = _value(left), _value(right)
+            if isinstance(number, int) and isinstance(bits, int) and 0 <= bits < 64:
+                return number << bits
     return None
 
 

@@ -94,7 +94,6 @@ struct Kernels {{
 {members}
 }};
 
-// kernels() is the table of the instruction set of this process.
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 
 }}  // namespace {plugin}_cpu
@@ -138,7 +137,7 @@ void {op}_loop(const void* from, void* to, int64_t count) {{
 _ISA_ROW = "    {{&isa::{op}_loop<float>, &isa::{op}_loop<isa::Fp16>, &isa::{op}_loop<isa::Bf16>}},"
 
 _PYTHON = '''\
-"""torch.ops.custom_pypto.{names}: kernels."""
+"""The kernels of {plugin}."""
 
 from __future__ import annotations
 
@@ -185,7 +184,6 @@ def sources(made: NewPlugin) -> dict[str, str]:
     annotations = " ".join(each["parameters"] for each in words)
     parts = {
         "plugin": made.name,
-        "names": ", ".join(each["name"] for each in words),
         "begin": begin.format(plugin=made.name),
         "functions": each_op(function, "\n\n\n" if made.is_python else "\n\n"),
         "definitions": each_op(_DEFINITION),

@@ -13,7 +13,6 @@ from custom_pypto_build.ops_header import find_refusal
 from . import kernels
 from .new_plugin import (
     NARROW_DTYPES,
-    NewOp,
     NewPlugin,
     ScaffoldError,
     free_name,
@@ -85,27 +84,22 @@ def pyproject(distribution: str, description: str, table: str) -> str:
     )
 
 
-def texts(made: NewPlugin) -> dict[str, str]:
-    """Return the text of each file by its path in the plugin's folder."""
-    compiled = _COMPILED + _ISAS if made.has_isas else _COMPILED
-    table = "# Nothing to compile." if made.is_python else compiled
-    description = f"custom_pypto ops: {', '.join(each.schema.name for each in made.ops)}"
-    return {
-        ".gitignore": _IGNORED,
-        **kernels.sources(made),
-        "ops.toml": "\n".join([*_contract(made), ""]),
-        "pyproject.toml": pyproject(made.distribution, description, table),
-        "tests/test_conformance.py": _TEST.format(name=made.name),
-    }
-
-
 def write(made: NewPlugin, folder: Path) -> list[str]:
     """Write the files into `folder`, which must not exist; return their paths in it.
 
     Raises:
         ScaffoldError: it exists, cannot be written, or the build would refuse the op.
     """
-    files = texts(made)
+    compiled = _COMPILED + _ISAS if made.has_isas else _COMPILED
+    table = "# Nothing to compile." if made.is_python else compiled
+    description = f"custom_pypto ops: {', '.join(each.schema.name for each in made.ops)}"
+    files = {
+        ".gitignore": _IGNORED,
+        **kernels.sources(made),
+        "ops.toml": "\n".join([*_contract(made), ""]),
+        "pyproject.toml": pyproject(made.distribution, description, table),
+        "tests/test_conformance.py": _TEST.format(name=made.name),
+    }
     reason = find_refusal(files["ops.toml"])
     if reason is not None:
         raise ScaffoldError(f"--schema: {reason}")
@@ -126,35 +120,31 @@ def _contract(made: NewPlugin) -> Iterator[str]:
     yield f"# The contract of {made.name}; docs/contract.md of custom_pypto explains the keys."
     for op in made.ops:
         yield ""
-        yield from _table(made, op)
-
-
-def _table(made: NewPlugin, op: NewOp) -> Iterator[str]:
-    key, first, arguments = op.schema.name, op.first, op.schema.arguments
-    # The dim that stands for the whole shape.
-    shape = f"*{free_name('shape', [each.name for each in arguments])}"
-    # Computed in float64, rounded once.
-    result, count = f"({first}.double() * {first}.double()).to({first}.dtype)", len(op.outputs)
-    definition = result if count == 1 else f"({result},) * {count}"
-    yield f"[{json.dumps(key) if '.' in key else key}]"
-    yield f"schema = {json.dumps(op.schema.text)}"
-    yield f'summary = "{first} * {first}, element by element"'
-    yield f'definition = "{definition}"'
-    yield 'flops = "0"'
-    yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (first, *op.outputs))}"'
-    for each in arguments:
-        if each.is_tensor:
-            dtype = " ".join(made.dtypes) if each.name == first else f"={first}"
-            yield f'tensors.{each.name} = {{ shape = "{shape}", dtype = "{dtype}" }}'
-    for name in op.outputs:
-        yield f'outputs.{name} = {{ shape = "{shape}", dtype = "={first}" }}'
-    if made.has_npu:
-        if made.dtypes != NARROW_DTYPES:
-            check = f"{first}.dtype in ({', '.join(NARROW_DTYPES)})"
-            yield f'npu.limits = [{{ argument = "{first}", check = "{check}" }}]'
-        passed, outputs = ", ".join(each.name for each in arguments), ", ".join(op.outputs)
-        yield f'npu.launch = "aclnn{op.kernel}({passed}, {outputs})"'
-        # An operator in graphs takes fewer types of arguments.
-        if {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
-            named = ", ".join(f"{each.name}={each.name}" for each in arguments)
-            yield f'npu.graph = "{op.kernel}({named}) -> {outputs}"'
+        key, first, arguments = op.schema.name, op.first, op.schema.arguments
+        # The dim that stands for the whole shape.
+        shape = f"*{free_name('shape', [each.name for each in arguments])}"
+        # Computed in float64, rounded once.
+        result, count = f"({first}.double() * {first}.double()).to({first}.dtype)", len(op.outputs)
+        definition = result if count == 1 else f"({result},) * {count}"
+        yield f"[{json.dumps(key) if '.' in key else key}]"
+        yield f"schema = {json.dumps(op.schema.text)}"
+        yield f'summary = "{first} * {first}, element by element"'
+        yield f'definition = "{definition}"'
+        yield 'flops = "0"'
+        yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (first, *op.outputs))}"'
+        for each in arguments:
+            if each.is_tensor:
+                dtype = " ".join(made.dtypes) if each.name == first else f"={first}"
+                yield f'tensors.{each.name} = {{ shape = "{shape}", dtype = "{dtype}" }}'
+        for name in op.outputs:
+            yield f'outputs.{name} = {{ shape = "{shape}", dtype = "={first}" }}'
+        if made.has_npu:
+            if made.dtypes != NARROW_DTYPES:
+                check = f"{first}.dtype in ({', '.join(NARROW_DTYPES)})"
+                yield f'npu.limits = [{{ argument = "{first}", check = "{check}" }}]'
+            passed, outputs = ", ".join(each.name for each in arguments), ", ".join(op.outputs)
+            yield f'npu.launch = "aclnn{op.kernel}({passed}, {outputs})"'
+            # An operator in graphs takes fewer types of arguments.
+            if {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
+                named = ", ".join(f"{each.name}={each.name}" for each in arguments)
+                yield f'npu.graph = "{op.kernel}({named}) -> {outputs}"'
