@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schema",
         action="append",
+        default=[],
         metavar="TEXT",
         help="an op as PyTorch writes it: 'square(Tensor x) -> Tensor'; once for each op (default:"
         " an op called NAME with one tensor)",
@@ -52,11 +53,7 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.name)
     try:
         made = new_plugin.plan(
-            options.name,
-            options.schema or (),
-            is_python=options.python,
-            has_npu=options.npu,
-            has_isas=options.isa,
+            options.name, options.schema, python=options.python, npu=options.npu, isa=options.isa
         )
         _check_free(made)
         written = project.write(made, folder)

@@ -21,7 +21,6 @@ _SUFFIXED = re.compile(
 _LIMIT_OF_TYPE = re.compile(
     r"\bnumeric_limits<(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
 )
-_KINDS = {"float": "FLT", "double": "DBL"}
 _BITS = {"INT": 31, "LONG": 63, "LLONG": 63, **{f"INT{bits}": bits - 1 for bits in (8, 16, 32, 64)}}
 _FLT_MAX, _DBL = (2 - 2.0**-23) * 2.0**127, sys.float_info
 _LIMITS: dict[str, tuple[int | float, ...]] = {
@@ -96,7 +95,9 @@ def _read_number(text: str) -> str | None:
     if _EXPRESSION.fullmatch(text) is None:
         return None
     text = _LIMIT_OF_TYPE.sub(_limit_of_type, re.sub(r"\b(?:std|ge|DataType)::", "", text))
-    suffixes = "".join(each["suffix"].upper() for each in _SUFFIXED.finditer(text.partition("<<")[0]))
+    suffixes = "".join(
+        each["suffix"].upper() for each in _SUFFIXED.finditer(text.partition("<<")[0])
+    )
     try:
         value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
     except SyntaxError:
@@ -109,7 +110,8 @@ def _read_number(text: str) -> str | None:
 
 
 def _limit_of_type(limit: re.Match[str]) -> str:
-    kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
+    type_ = limit["type"].removesuffix("_t").upper()
+    kind = {"FLOAT": "FLT", "DOUBLE": "DBL"}.get(type_, type_)
     return f"{kind}_{limit['which'].upper()}"
 
 

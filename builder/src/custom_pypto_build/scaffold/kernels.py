@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from custom_pypto_build.ops_header.cpp_names import identifier
+from custom_pypto_build.ops_header.cpp_names import identifier, struct_name
 from custom_pypto_build.ops_module import STAR_IMPORT, parameters, returned
 
 from .new_plugin import NewOp, NewPlugin
-
-_TYPES = {"float16": "Half", "bfloat16": "BFloat16", "float32": "float", "float64": "double"}
 
 _CPP = """\
 // The CPU kernels of {plugin}, and their registration.
@@ -57,7 +55,7 @@ void {op}_cpu(
       }}
     }});
   }};
-  custom_pypto::visit_dtype<{types}>(
+  custom_pypto::visit_dtype<Half, BFloat16, float, double>(
       ops::{op}::name, "{first_name}", dense.scalar_type(), compute);
 }}"""
 
@@ -200,6 +198,7 @@ def sources(made: NewPlugin) -> dict[str, str]:
 
 def _words(made: NewPlugin, op: NewOp) -> dict[str, str]:
     """Return what the templates say of an op."""
+    struct = struct_name(op.schema.name)
     first, outputs = identifier(op.first), [identifier(each) for each in op.outputs]
     pointers = {f"to{index or ''}": output for index, output in enumerate(outputs)}
     # A returned tensor has the strides that ops.toml gives it.
@@ -207,10 +206,9 @@ def _words(made: NewPlugin, op: NewOp) -> dict[str, str]:
     return {
         "plugin": made.name,
         "name": op.schema.name,
-        "op": op.struct,
+        "op": struct,
         "first": first,
         "first_name": op.first,
-        "types": ", ".join(_TYPES[each] for each in made.dtypes),
         "results": "\n".join(
             f"    T* {to} = out.{of}.mutable_data_ptr<T>();" for to, of in pointers.items()
         ),
@@ -218,7 +216,7 @@ def _words(made: NewPlugin, op: NewOp) -> dict[str, str]:
         "calls": "\n".join(
             f"  custom_pypto::elementwise(loop, out.{of}, a.{first});" for of in outputs
         ),
-        "npu": f'.impl<&ops::{op.struct}::launch>("PrivateUse1")' if made.has_npu else "",
+        "npu": f'.impl<&ops::{struct}::launch>("PrivateUse1")' if made.has_npu else "",
         "parameters": ",\n    ".join(parameters(op.schema)),
         "returned": returned(op.schema),
         "squares": ", ".join([square] * len(outputs)),

@@ -11,13 +11,6 @@ from functools import cached_property
 from custom_pypto_contract.errors import ContractError, any_of
 from custom_pypto_contract.schema import Schema, parse_schema
 
-from custom_pypto_build.ops_header.cpp_names import struct_name
-
-DTYPES = ("float16", "bfloat16", "float32", "float64")
-"""The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
-NARROW_DTYPES = DTYPES[:3]
-"""The subset that NPU kernels and vectors of each instruction set support."""
-
 _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
 _HIDDEN = {
@@ -39,16 +32,6 @@ class NewOp:
     """An op, which squares a tensor at first."""
 
     schema: Schema
-
-    @property
-    def struct(self) -> str:
-        """Its name as a name of C++ and of Python."""
-        return struct_name(self.schema.name)
-
-    @property
-    def kernel(self) -> str:
-        """Its name in the names of its kernels on NPUs: my_op is MyOp."""
-        return "".join(part.capitalize() for part in re.split(r"[._]", self.schema.name))
 
     @cached_property
     def first(self) -> str:
@@ -95,20 +78,13 @@ class NewPlugin:
             return f"src/{self.package}/__init__.py"
         return "csrc/cpu/kernels.cpp" if self.has_isas else f"csrc/{self.name}.cpp"
 
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """The dtypes of the ops' tensors."""
-        return NARROW_DTYPES if self.has_isas else DTYPES
-
 
 def plugin_of(distribution: str) -> str:
     """Return the name of the plugin of a distribution."""
     return distribution.replace("-", "_").removeprefix(_OFFICIAL)
 
 
-def plan(
-    name: str, schemas: Sequence[str], *, is_python: bool, has_npu: bool, has_isas: bool
-) -> NewPlugin:
+def plan(name: str, schemas: Sequence[str], *, python: bool, npu: bool, isa: bool) -> NewPlugin:
     """Return the plugin called `name` whose ops have the schemas, or whose op takes a tensor.
 
     Raises:
@@ -121,15 +97,15 @@ def plan(
             op = NewOp(parse_schema(text.strip()))
         except ContractError as error:
             raise ScaffoldError(f"--{error}") from None
-        _check_schema(op, has_npu=has_npu)
+        _check_schema(op, has_npu=npu)
         if ops.setdefault(op.schema.name, op) is not op:
             raise ScaffoldError(f"--schema: two ops are called {op.schema.name!r}; rename one")
-    if is_python and (has_npu or has_isas):
+    if python and (npu or isa):
         raise ScaffoldError(
-            f"--{'npu' if has_npu else 'isa'} is for kernels in C++, and --python writes kernels"
+            f"--{'npu' if npu else 'isa'} is for kernels in C++, and --python writes kernels"
             " for every device by torch's ops; choose one"
         )
-    return NewPlugin(name.replace("_", "-"), (*ops.values(),), is_python, has_npu, has_isas)
+    return NewPlugin(name.replace("_", "-"), (*ops.values(),), python, npu, isa)
 
 
 def free_name(name: str, taken: Iterable[str]) -> str:

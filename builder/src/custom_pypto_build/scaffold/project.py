@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,14 +12,12 @@ from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 from custom_pypto_build.ops_header import find_refusal
 
 from . import kernels
-from .new_plugin import (
-    NARROW_DTYPES,
-    NewPlugin,
-    ScaffoldError,
-    free_name,
-    plugin_of,
-)
+from .new_plugin import NewPlugin, ScaffoldError, free_name, plugin_of
 
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
+_NARROW_DTYPES = _DTYPES[:3]
+"""The subset that NPU kernels and vectors of each instruction set support."""
 _PYPROJECT = """\
 [build-system]
 requires = ["custom-pypto-build"{blocks}]
@@ -118,6 +117,7 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
 def _contract(made: NewPlugin) -> Iterator[str]:
     """Yield the lines of ops.toml."""
     yield f"# The contract of {made.name}; docs/contract.md of custom_pypto explains the keys."
+    dtypes = _NARROW_DTYPES if made.has_isas else _DTYPES
     for op in made.ops:
         yield ""
         key, first, arguments = op.schema.name, op.first, op.schema.arguments
@@ -134,17 +134,19 @@ def _contract(made: NewPlugin) -> Iterator[str]:
         yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (first, *op.outputs))}"'
         for each in arguments:
             if each.is_tensor:
-                dtype = " ".join(made.dtypes) if each.name == first else f"={first}"
+                dtype = " ".join(dtypes) if each.name == first else f"={first}"
                 yield f'tensors.{each.name} = {{ shape = "{shape}", dtype = "{dtype}" }}'
         for name in op.outputs:
             yield f'outputs.{name} = {{ shape = "{shape}", dtype = "={first}" }}'
         if made.has_npu:
-            if made.dtypes != NARROW_DTYPES:
-                check = f"{first}.dtype in ({', '.join(NARROW_DTYPES)})"
+            if dtypes != _NARROW_DTYPES:
+                check = f"{first}.dtype in ({', '.join(_NARROW_DTYPES)})"
                 yield f'npu.limits = [{{ argument = "{first}", check = "{check}" }}]'
             passed, outputs = ", ".join(each.name for each in arguments), ", ".join(op.outputs)
-            yield f'npu.launch = "aclnn{op.kernel}({passed}, {outputs})"'
+            # my_op is MyOp
+            kernel = "".join(part.capitalize() for part in re.split(r"[._]", key))
+            yield f'npu.launch = "aclnn{kernel}({passed}, {outputs})"'
             # An operator in graphs takes fewer types of arguments.
             if {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
                 named = ", ".join(f"{each.name}={each.name}" for each in arguments)
-                yield f'npu.graph = "{op.kernel}({named}) -> {outputs}"'
+                yield f'npu.graph = "{kernel}({named}) -> {outputs}"'
