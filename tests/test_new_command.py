@@ -19,9 +19,12 @@ PYTHON = """
 python_acme(Tensor x, Tensor wide, Tensor? bias=None, *, int[] sizes=[1], str kind='a')
   -> (Tensor, Tensor result)
 """
+# A second op, with other results.
+SECOND = "{}_second(Tensor x, bool flag=False) -> (Tensor, Tensor)"
 PLUGINS = {
     "acme-many": ["--schema", MANY],
     "acme-npu": ["--schema", NPU, "--npu"],
+    "acme-isa": ["--schema", NPU.replace("npu_", "isa_"), "--isa", "--npu"],
     "acme-python": ["--schema", PYTHON, "--python"],
 }
 
@@ -35,9 +38,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def environment(folder: Path, new_environment: Callable[..., Scratch]) -> Scratch:
     """An environment with every plugin, written and built in it."""
-    made = new_environment("custom_pypto_build", "custom_pypto_testing")
+    made = new_environment("custom_pypto_build", "custom_pypto_blocks", "custom_pypto_testing")
     for name, options in PLUGINS.items():
-        made.custom_pypto("new", name, *options, cwd=folder)
+        second = SECOND.format(name.replace("-", "_"))
+        made.custom_pypto("new", name, *options, "--schema", second, cwd=folder)
     wheels = [made.build_wheel(folder / name, folder / "wheels") for name in PLUGINS]
     made.install(*wheels)
     return made
@@ -50,8 +54,16 @@ def test_they_pass_their_tests(environment: Scratch, folder: Path) -> None:
     environment.expect_passes("pytest", *options, *tests, cwd=folder)
 
 
-def test_the_launch_is_registered(environment: Scratch) -> None:
-    assert "PrivateUse1" in environment.custom_pypto("info", "npu_acme").stdout
+@pytest.mark.parametrize("op", ["npu_acme", "acme_npu_second", "isa_acme", "acme_isa_second"])
+def test_the_launch_is_registered(environment: Scratch, op: str) -> None:
+    assert "PrivateUse1" in environment.custom_pypto("info", op).stdout
+
+
+def test_the_kernels_are_of_the_instruction_set(environment: Scratch) -> None:
+    shown = environment.custom_pypto(
+        "info", "acme_isa", environment={"CUSTOM_PYPTO_CPU_ISA": "portable"}
+    )
+    assert "CPU ISA       portable" in shown.stdout
 
 
 def test_its_wheels_have_no_problem(environment: Scratch, folder: Path) -> None:

@@ -28,21 +28,20 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 1
 
 def test_says_what_is_left_to_do(capsys):
     schema = "rms(Tensor x, Tensor? weight=None, float eps=1e-6) -> Tensor"
-    assert main(["new", "acme-rms", "--schema", schema]) == 0
+    schemas = ["--schema", schema, "--schema", "twice(Tensor x) -> (Tensor, Tensor)"]
+    assert main(["new", "acme-rms", *schemas]) == 0
     assert capsys.readouterr().out == (
         "wrote acme-rms:\n"
         "  .gitignore\n"
-        "  README.md\n"
-        "  csrc/rms.cpp\n"
+        "  csrc/acme_rms.cpp\n"
         "  ops.toml\n"
         "  pyproject.toml\n"
         "  tests/test_conformance.py\n"
         "\n"
         "left to you:\n"
-        "  what it computes   x * x, element by element (definition in ops.toml, csrc/rms.cpp)\n"
-        "  not read yet       weight (Tensor?), eps (float)\n"
-        "  shapes and dtypes  those of x for every tensor (ops.toml)\n"
-        "  licence            none (pyproject.toml)\n"
+        "  what the ops compute: ops.toml (definition), csrc/acme_rms.cpp\n"
+        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml\n"
+        "  the licence: pyproject.toml\n"
         "\n"
         "next:\n"
         "  cd acme-rms\n"
@@ -62,10 +61,10 @@ def test_dashes_and_underscores_stand_where_they_belong(name):
     assert '[acme_rms]\nschema = "acme_rms(' in Path(name, "ops.toml").read_text("utf-8")
 
 
-@pytest.mark.parametrize("option", ["--python", "--npu"])
-def test_a_plugin_has_at_most_seven_files(option):
+@pytest.mark.parametrize(("option", "most"), [("--python", 6), ("--npu", 6), ("--isa", 7)])
+def test_a_plugin_has_few_files(option, most):
     assert main(["new", "acme-rms", option]) == 0
-    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= 7
+    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= most
 
 
 def test_nothing_is_overwritten(capsys):
@@ -104,6 +103,7 @@ def test_a_name_of_an_installed_plugin_is_refused(schema, message, monkeypatch, 
         name="acme_rms", distribution="Acme.RMS", version="1.0", families=("rms",)
     )
     monkeypatch.setattr(discovery, "discover", lambda environment: (installed,))
-    error = refused(capsys, "acme-rms", "--schema", schema)
+    first = "first(Tensor x) -> Tensor"
+    error = refused(capsys, "acme-rms", "--schema", first, "--schema", schema)
     assert error.startswith("the installed plugin 'acme_rms' (Acme.RMS 1.0) has")
     assert message in error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
@@ -19,9 +20,7 @@ _ONLY_FOR_BUILDING = "only building a plugin from source needs it"
 def checks(context: DoctorContext) -> Iterator[Check]:
     """Look at compiler, ninja and headers."""
 
-    def with_version(command: Sequence[str]) -> str:
-        return _with_version(command, context.time_limit)
-
+    with_version = partial(_with_version, time_limit=context.time_limit)
     tools: dict[str, Callable[[], object]] = {
         "C++ compiler": lambda: with_version(find_compiler().command),
         "ninja": lambda: with_version([find_ninja()]),

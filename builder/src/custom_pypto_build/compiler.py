@@ -56,14 +56,8 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     packages = {name: package_include(name) for name in plugin.include_packages}
     has_int8 = any(each.int8 for each in plugin.isa_sources)
     return [
-        "-std=c++17",
-        "-O2",
-        "-fPIC",
-        "-fvisibility=hidden",
-        "-fvisibility-inlines-hidden",
-        "-Wall",
-        "-Wextra",
-        "-DNDEBUG",
+        *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
+        *("-Wall", "-Wextra", "-DNDEBUG"),
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
         *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if has_int8 else []),
         # No path of this machine in the library: two builds anywhere give the same bytes.

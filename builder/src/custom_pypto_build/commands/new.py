@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from custom_pypto_cli.commands import TESTING, CommandError
-from custom_pypto_cli.terminal import align, show
+from custom_pypto_cli.terminal import show
 from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import normalize_name, op_family
@@ -19,26 +19,29 @@ if TYPE_CHECKING:
 
 SUMMARY = "write a new plugin, which builds and passes its tests"
 DESCRIPTION = (
-    "Writes a plugin with one op into the new folder NAME, and says what is left to decide. The op "
-    "squares its first tensor until you say what it computes."
+    "Writes a plugin into the new folder NAME, and says what is left to decide. An op squares its "
+    "first tensor until you say what it computes."
 )
 EXIT_STATUS = "0 written, 1 it cannot be written as asked for"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the name, the schema and what the plugin has."""
+    """Declare the name, the schemas and what the plugin has."""
     parser.add_argument(
         "name", metavar="NAME", help="the folder, the distribution and the package: acme-square"
     )
     parser.add_argument(
         "--schema",
+        action="append",
+        default=[],
         metavar="TEXT",
-        help="the op as PyTorch writes it: 'square(Tensor x) -> Tensor' (default: an op called NAME"
-        " with one tensor)",
+        help="an op as PyTorch writes it: 'square(Tensor x) -> Tensor'; once for each op (default:"
+        " an op called NAME with one tensor)",
     )
     for option, text in (
         ("--python", "the kernel is a Python function; nothing is compiled"),
         ("--npu", "launch an aclnn kernel on NPUs, and an operator in graphs"),
+        ("--isa", "compile CPU kernels for each instruction set; needs custom-pypto-blocks"),
     ):
         parser.add_argument(option, action="store_true", help=text)
 
@@ -50,14 +53,18 @@ def run(options: argparse.Namespace) -> int:
     folder = Path(options.name)
     try:
         made = new_plugin.plan(
-            options.name, options.schema, is_python=options.python, has_npu=options.npu
+            options.name, options.schema, python=options.python, npu=options.npu, isa=options.isa
         )
         _check_free(made)
         written = project.write(made, folder)
     except new_plugin.ScaffoldError as error:
         raise CommandError(str(error)) from None
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
-    lines += [f"  {line}" for line in align(list(project.decisions(made)))]
+    lines += [f"  what the ops compute: ops.toml (definition), {made.source}"]
+    lines += [
+        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml",
+        "  the licence: pyproject.toml",
+    ]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
     lines += ["  pip install --no-build-isolation -e ."]
     lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]
@@ -66,14 +73,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_free(made: NewPlugin) -> None:
-    family = op_family(made.schema.name)
+    families = [op_family(each.schema.name) for each in made.ops]
     for each in discovery.discover(environment.read()):
         who = f"the installed plugin {each.name!r} ({each.distribution} {each.version})"
-        if family in each.families:
-            raise CommandError(
-                f"{who} has an op {family!r}, and a process can have one of a name; put your own"
-                f" name before yours, such as acme_{family}"
-            )
+        for family in families:
+            if family in each.families:
+                raise CommandError(
+                    f"{who} has an op {family!r}, and a process can have one of a name; put your"
+                    f" own name before yours, such as acme_{family}"
+                )
         if made.name == each.name or made.distribution == normalize_name(each.distribution):
             raise CommandError(f"{who} has that name; choose another NAME")
     if find_spec(made.package) is not None:

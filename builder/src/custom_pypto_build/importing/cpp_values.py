@@ -9,18 +9,20 @@ import ast
 import re
 import sys
 from collections.abc import Mapping, Set
+from functools import lru_cache
 
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
 
-_NUMBER = re.compile(r"(?P<number>[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d{1,4})?)[fFlLuU]{0,3}")
-_LIMIT_OF_TYPE = re.compile(
-    r"(?:std::)?numeric_limits<(?:std::)?(?P<type>\w{1,20})>::(?P<which>max|min|lowest|epsilon)\(\)"
+_EXPRESSION = re.compile(r"[\w.:<>()+-]{1,100}", re.ASCII)
+_SUFFIXED = re.compile(
+    r"\b(0[xX][\da-fA-F]+(?=[uUlL])|\d[\d.]*(?:[eE][-+]?\d+)?)(?P<suffix>[uUlLfF]{1,3})\b"
 )
-_KINDS = {"float": "FLT", "double": "DBL"}
+_LIMIT_OF_TYPE = re.compile(
+    r"\bnumeric_limits<(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
+)
 _BITS = {"INT": 31, "LONG": 63, "LLONG": 63, **{f"INT{bits}": bits - 1 for bits in (8, 16, 32, 64)}}
 _FLT_MAX, _DBL = (2 - 2.0**-23) * 2.0**127, sys.float_info
-_WHICH = ("MAX", "MIN", "LOWEST", "EPSILON")
 _LIMITS: dict[str, tuple[int | float, ...]] = {
     **{kind: ((1 << bits) - 1, -1 << bits, -1 << bits, 0) for kind, bits in _BITS.items()},
     **{f"U{kind}": ((2 << bits) - 1, 0, 0, 0) for kind, bits in _BITS.items()},
@@ -28,8 +30,7 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
     "FLT": (_FLT_MAX, 2.0**-126, -_FLT_MAX, 2.0**-23),
     "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
 }
-"""The values of ``INT_MAX``, ``FLT_EPSILON`` and their like: `_WHICH` of each kind."""
-_DTYPE = re.compile(r"(?:ge::)?(?:DataType::)?DT_(?P<name>\w{1,20})")
+"""Of each type the values of MAX, MIN, LOWEST and EPSILON."""
 _DTYPES = {
     "FLOAT": 0,
     "FLOAT16": 1,
@@ -57,6 +58,11 @@ _DTYPES = {
     "FLOAT4_E2M1": 40,
 }
 """The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
+_NAMES: dict[str, int | float] = {f"DT_{name}": number for name, number in _DTYPES.items()} | {
+    f"{kind}_{which}": value
+    for kind, values in _LIMITS.items()
+    for which, value in zip(("MAX", "MIN", "LOWEST", "EPSILON"), values, strict=True)
+}
 
 
 def read_default(text: str, constants: Mapping[str, str]) -> str | None:
@@ -77,30 +83,52 @@ def _read_scalar(text: str, constants: Mapping[str, str]) -> str | None:
     text = constants.get(text, text)
     if text in ("true", "false"):
         return text.capitalize()
-    number = _NUMBER.fullmatch(text)
-    if number is not None:
-        return number["number"].lstrip("+")
     if re.fullmatch(r'"[^"\\]*"', text):
         return ast.unparse(ast.Constant(text[1:-1]))
-    value = _named_number(text.lstrip("-").strip())
-    if value is None or text.startswith("--"):
+    # Spaces stand anywhere but between two words.
+    return _read_number(re.sub(r"(?<!\w)\s+|\s+(?!\w)", "", text))
+
+
+@lru_cache(1024)
+def _read_number(text: str) -> str | None:
+    """Read literals, limits of types and dtypes, and of these ``-``, ``<<`` and brackets."""
+    if _EXPRESSION.fullmatch(text) is None:
         return None
-    value = -value if text.startswith("-") else value
-    # A schema has integers of 64 bits.
-    return None if isinstance(value, int) and not -(2**63) <= value < 2**63 else repr(value)
+    text = _LIMIT_OF_TYPE.sub(_limit_of_type, re.sub(r"\b(?:std|ge|DataType)::", "", text))
+    suffixes = "".join(
+        each["suffix"].upper() for each in _SUFFIXED.finditer(text.partition("<<")[0])
+    )
+    try:
+        value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
+    except SyntaxError:
+        return None
+    # A schema has integers of 64 bits; C++ shifts an int without a suffix in 32.
+    bits = 31 if "<<" in text and not suffixes else 63
+    if isinstance(value, int) and not -(2**bits) <= value < 2**bits:
+        return None
+    return None if value is None or ("-" in text and "U" in suffixes) else repr(value)
 
 
-def _named_number(text: str) -> int | float | None:
-    dtype = _DTYPE.fullmatch(text)
-    if dtype is not None:
-        return _DTYPES.get(dtype["name"])
-    limit = _LIMIT_OF_TYPE.fullmatch("".join(text.split()))
-    if limit is not None:
-        kind = _KINDS.get(limit["type"], limit["type"].removesuffix("_t").upper())
-        text = f"{kind}_{limit['which'].upper()}"
-    kind, _, which = text.rpartition("_")
-    is_limit = kind in _LIMITS and which in _WHICH
-    return _LIMITS[kind][_WHICH.index(which)] if is_limit else None
+def _limit_of_type(limit: re.Match[str]) -> str:
+    type_ = limit["type"].removesuffix("_t").upper()
+    kind = {"FLOAT": "FLT", "DOUBLE": "DBL"}.get(type_, type_)
+    return f"{kind}_{limit['which'].upper()}"
+
+
+def _value(expression: ast.expr) -> int | float | None:
+    match expression:
+        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
+            return value
+        case ast.Name(name):
+            return _NAMES.get(name)
+        case ast.UnaryOp(ast.USub(), operand):
+            number = _value(operand)
+            return None if number is None else -number
+        case ast.BinOp(left, ast.LShift(), right):
+            number, bits = _value(left), _value(right)
+            if isinstance(number, int) and isinstance(bits, int) and 0 <= bits < 64:
+                return number << bits
+    return None
 
 
 _TORCH_DTYPES = {f"at::k{cpp}": name for name, cpp in DTYPES.items()} | {
@@ -110,7 +138,6 @@ _LIST = re.compile(r"(?:c10::SmallVector<int64_t, *[\w:]+>|at::IntArrayRef)?\{(?
 _EMPTY = ("at::ArrayRef<int64_t>()", "at::IntArrayRef()")
 _SIZE = re.compile(r"(?P<tensor>\w+)\.size\((?P<axis>-?\d{1,2})\)")
 _INTEGER = re.compile(r"(?:\(int64_t\) *)?(?P<digits>-?\d{1,18})[lL]{0,2}")
-_STRING = re.compile(r'"(?P<text>[^"\\]*)"')
 _CHARACTERS = re.compile(r"const_cast<char ?\*>\((?P<name>\w+)\.data\(\)\)")
 
 
@@ -154,12 +181,8 @@ def read_sizes(text: str, tensors: Set[str], ints: Set[str]) -> list[str | tuple
 
 def read_argument(text: str, strings: Set[str]) -> str | None:
     """Return a constant of a call in ops.toml, or one of some arguments that are strings."""
-    text = text.strip()
-    if text in ("true", "false"):
-        return text.capitalize()
-    if (number := _INTEGER.fullmatch(text)) is not None:
-        return str(int(number["digits"]))
-    if (string := _STRING.fullmatch(text)) is not None:
-        return ast.unparse(ast.Constant(string["text"]))
+    text = text.strip().removeprefix("(int64_t)").lstrip()
     characters = _CHARACTERS.fullmatch(text)
-    return characters["name"] if characters and characters["name"] in strings else None
+    if characters is None:
+        return _read_scalar(text, {})
+    return characters["name"] if characters["name"] in strings else None

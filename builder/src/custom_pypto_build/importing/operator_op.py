@@ -125,7 +125,7 @@ def _schema(op: ImportedOp, definition: Definition) -> str:
             if read is None:
                 what = "is not REQUIRED, and has no default"
                 if attribute.default:
-                    what = f"has the default {attribute.default}, which no schema can have"
+                    what = f"has the default {attribute.default}, which import does not read"
                 op.decide(attribute.place, Subject.SCHEMA, f"attribute {attribute.name} {what}")
             default = f"={UNKNOWN if read is None else read}"
         arguments.append(f"{known or attribute.type} {attribute.name}{default}")

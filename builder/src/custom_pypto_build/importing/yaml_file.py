@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from .model import ImportingError, Place
@@ -38,9 +37,8 @@ class Value(NamedTuple):
         """The values of a mapping by key; None for anything else, and where two keys are equal."""
         if self.node.id != "mapping":
             return None
-        pairs, file = self.node.value, self.file
-        found = {one_line(Value(key, file)): Value(each, file) for key, each in pairs}
-        return found if len(found) == len(pairs) else None
+        found = {_text(key): Value(each, self.file) for key, each in self.node.value}
+        return found if len(found) == len(self.node.value) else None
 
 
 def read(text: str, file: str) -> Value | None:
@@ -62,9 +60,11 @@ def read(text: str, file: str) -> Value | None:
         for event in yaml.parse(text, Loader=loader):
             levels += isinstance(event, yaml.CollectionStartEvent)
             levels -= isinstance(event, yaml.CollectionEndEvent)
-            if levels > _MOST_LEVELS:
-                line = event.start_mark.line + 1
-                raise ImportingError(f"{file}:{line}: a value is nested too deeply")
+            is_alias = isinstance(event, yaml.AliasEvent)
+            if levels > _MOST_LEVELS or is_alias:
+                # Anchors can make a small file a huge value.
+                problem = "is an alias of another" if is_alias else "is nested too deeply"
+                raise ImportingError(f"{file}:{event.start_mark.line + 1}: a value {problem}")
         node = yaml.compose(text, Loader=loader)
     except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())
@@ -73,29 +73,14 @@ def read(text: str, file: str) -> Value | None:
 
 
 def one_line(value: Value, most: int = 200) -> str:
-    """Return a value as a comment can show it, cut where it is long.
-
-    Anchors can make a small file a huge value, so no more of it is visited than is shown.
-    """
-    shown = ""
-    for part in _parts(value.node):
-        shown += part
-        if len(shown) > most:
-            return f"{shown[: most - 3]}..."
-    return shown
+    """Return a value as a comment can show it, cut where it is long."""
+    text = _text(value.node)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
-def _parts(node: Any, level: int = 0) -> Iterator[str]:
-    if level > 8:
-        yield ".."
-    elif node.id == "scalar":
-        yield node.value or "''"
-    else:
-        is_table = node.id == "mapping"
-        yield "{" if is_table else "["
-        for index, each in enumerate(node.value):
-            yield ", " if index else ""
-            for number, inner in enumerate(each if is_table else [each]):
-                yield ": " if number else ""
-                yield from _parts(inner, level + 1)
-        yield "}" if is_table else "]"
+def _text(node: Any) -> str:
+    if node.id == "scalar":
+        return node.value or "''"
+    if node.id == "sequence":
+        return f"[{', '.join(map(_text, node.value))}]"
+    return f"{{{', '.join(f'{_text(key)}: {_text(each)}' for key, each in node.value)}}}"

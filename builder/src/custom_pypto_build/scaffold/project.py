@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 
 from custom_pypto_build.ops_header import find_refusal
 
 from . import kernels
-from .new_plugin import DTYPES, NPU_DTYPES, NewPlugin, ScaffoldError, package_of, plugin_of
+from .new_plugin import NewPlugin, ScaffoldError, free_name, plugin_of
 
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+"""The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
+_NARROW_DTYPES = _DTYPES[:3]
+"""The subset that NPU kernels and vectors of each instruction set support."""
 _PYPROJECT = """\
 [build-system]
-requires = ["custom-pypto-build"]
+requires = ["custom-pypto-build"{blocks}]
 build-backend = "custom_pypto_build"
 
 [project]
 name = "{distribution}"
 version = "0.1.0"
 description = "{description}"
-{readme}requires-python = ">=3.10"
+requires-python = ">=3.10"
 dependencies = ["custom-pypto-core>=0.1"]
 
 [project.entry-points."custom_pypto.plugins"]
@@ -30,29 +37,26 @@ dependencies = ["custom-pypto-core>=0.1"]
 {table}
 """
 
-_README = """\
-# {distribution}
-
-`torch.ops.custom_pypto.{op}`, whose contract `help()` of it shows.
-
-```sh
-pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
-python -m pytest tests                  # by custom-pypto-testing
-pip wheel --no-build-isolation --no-deps -w dist .
-```
-"""
-
 _TEST = '''\
-"""The conformance suite of custom_pypto on the op of this plugin."""
+"""The conformance suite of custom_pypto on the ops of this plugin."""
 
 from __future__ import annotations
 
 import custom_pypto_testing
 
 
-class Test{title}(custom_pypto_testing.Conformance):
+class TestOps(custom_pypto_testing.Conformance):
     plugin = "{name}"
 '''
+
+_COMPILED = """\
+sources = ["csrc/**/*.cpp"]
+cxx-flags = ["-O3"]"""
+_ISAS = """
+include-packages = ["custom_pypto_blocks"]
+
+[tool.custom-pypto.isa]
+sources = ["csrc/cpu/kernels.cpp"]"""
 
 _IGNORED = """\
 # What a build writes.
@@ -67,32 +71,16 @@ __pycache__/
 """
 
 
-def pyproject(distribution: str, description: str, table: str, readme: str = "") -> str:
-    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``, `readme` is one."""
+def pyproject(distribution: str, description: str, table: str) -> str:
+    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``."""
     return _PYPROJECT.format(
+        blocks=', "custom-pypto-blocks"' if "custom_pypto_blocks" in table else "",
         distribution=distribution,
         description=description,
-        readme=readme,
         name=plugin_of(distribution),
-        package=package_of(distribution),
+        package=distribution.replace("-", "_"),
         table=table,
     )
-
-
-def texts(made: NewPlugin) -> dict[str, str]:
-    """Return the text of each file by its path in the plugin's folder."""
-    op = made.schema.name
-    compiled = 'sources = ["csrc/*.cpp"]\ncxx-flags = ["-O3"]'
-    table = "# Nothing to compile." if made.is_python else compiled
-    readme = 'readme = "README.md"\n'
-    return {
-        ".gitignore": _IGNORED,
-        "README.md": _README.format(distribution=made.distribution, op=op),
-        made.source: kernels.python_text(made) if made.is_python else kernels.cpp_text(made),
-        "ops.toml": "\n".join([*_contract(made), ""]),
-        "pyproject.toml": pyproject(made.distribution, f"custom_pypto op {op}", table, readme),
-        "tests/test_conformance.py": _TEST.format(title=made.kernel, name=made.name),
-    }
 
 
 def write(made: NewPlugin, folder: Path) -> list[str]:
@@ -101,7 +89,16 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     Raises:
         ScaffoldError: it exists, cannot be written, or the build would refuse the op.
     """
-    files = texts(made)
+    compiled = _COMPILED + _ISAS if made.has_isas else _COMPILED
+    table = "# Nothing to compile." if made.is_python else compiled
+    description = f"custom_pypto ops: {', '.join(each.schema.name for each in made.ops)}"
+    files = {
+        ".gitignore": _IGNORED,
+        **kernels.sources(made),
+        "ops.toml": "\n".join([*_contract(made), ""]),
+        "pyproject.toml": pyproject(made.distribution, description, table),
+        "tests/test_conformance.py": _TEST.format(name=made.name),
+    }
     reason = find_refusal(files["ops.toml"])
     if reason is not None:
         raise ScaffoldError(f"--schema: {reason}")
@@ -117,66 +114,39 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     return sorted(files)
 
 
-def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
-    """Return what the schema does not say: a subject, and what was written for now."""
-    yield "what it computes", f"{_summary(made)} (definition in ops.toml, {made.source})"
-    unused = [each for each in made.schema.arguments if each.name != made.first]
-    if unused:
-        yield "not read yet", ", ".join(f"{each.name} ({each.type})" for each in unused)
-    tensors = [each for each in made.schema.arguments if each.is_tensor]
-    if len(tensors) + len(made.outputs) > 1:
-        yield "shapes and dtypes", f"those of {made.first} for every tensor (ops.toml)"
-    if made.has_npu:
-        yield "NPU", f"{_launch(made)}, in the order of its header (ops.toml)"
-        if not made.in_graphs:
-            yield "graph", "none: an operator takes other types of arguments (docs/npu.md)"
-    yield "licence", "none (pyproject.toml)"
-
-
-def _summary(made: NewPlugin) -> str:
-    """Return what the op does, in a sentence."""
-    return f"{made.first} * {made.first}, element by element"
-
-
-def _definition(made: NewPlugin) -> str:
-    """Return the op in PyTorch: computed in float64, rounded once."""
-    square = f"{made.first}.double() * {made.first}.double()"
-    result, count = f"({square}).to({made.first}.dtype)", len(made.outputs)
-    return result if count == 1 else f"({result},) * {count}"
-
-
-def _launch(made: NewPlugin) -> str:
-    """Return the call of the kernel for NPUs: arguments, then outputs, in the schema's order."""
-    names = [*(each.name for each in made.schema.arguments), *made.outputs]
-    return f"aclnn{made.kernel}({', '.join(names)})"
-
-
-def _graph(made: NewPlugin) -> str:
-    """Return the operator in graphs, whose parameters are called as the arguments."""
-    arguments = ", ".join(f"{each.name}={each.name}" for each in made.schema.arguments)
-    return f"{made.kernel}({arguments}) -> {', '.join(made.outputs)}"
-
-
 def _contract(made: NewPlugin) -> Iterator[str]:
     """Yield the lines of ops.toml."""
-    key = made.schema.name
-    yield f"# The contract of {key}; docs/contract.md of custom_pypto explains the keys."
-    yield ""
-    yield f"[{json.dumps(key) if '.' in key else key}]"
-    yield f"schema = {json.dumps(made.schema.text)}"
-    yield f"summary = {json.dumps(_summary(made))}"
-    yield f"definition = {json.dumps(_definition(made))}"
-    yield 'flops = "0"'
-    yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (made.first, *made.outputs))}"'
-    for each in made.schema.arguments:
-        if each.is_tensor:
-            dtype = " ".join(DTYPES) if each.name == made.first else f"={made.first}"
-            yield f'tensors.{each.name} = {{ shape = "{made.dims}", dtype = "{dtype}" }}'
-    for name in made.outputs:
-        yield f'outputs.{name} = {{ shape = "{made.dims}", dtype = "={made.first}" }}'
-    if made.has_npu:
-        check = f"{made.first}.dtype in ({', '.join(NPU_DTYPES)})"
-        yield f'npu.limits = [{{ argument = "{made.first}", check = "{check}" }}]'
-        yield f'npu.launch = "{_launch(made)}"'
-        if made.in_graphs:
-            yield f'npu.graph = "{_graph(made)}"'
+    yield f"# The contract of {made.name}; docs/contract.md of custom_pypto explains the keys."
+    dtypes = _NARROW_DTYPES if made.has_isas else _DTYPES
+    for op in made.ops:
+        yield ""
+        key, first, arguments = op.schema.name, op.first, op.schema.arguments
+        # The dim that stands for the whole shape.
+        shape = f"*{free_name('shape', [each.name for each in arguments])}"
+        # Computed in float64, rounded once.
+        result, count = f"({first}.double() * {first}.double()).to({first}.dtype)", len(op.outputs)
+        definition = result if count == 1 else f"({result},) * {count}"
+        yield f"[{json.dumps(key) if '.' in key else key}]"
+        yield f"schema = {json.dumps(op.schema.text)}"
+        yield f'summary = "{first} * {first}, element by element"'
+        yield f'definition = "{definition}"'
+        yield 'flops = "0"'
+        yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (first, *op.outputs))}"'
+        for each in arguments:
+            if each.is_tensor:
+                dtype = " ".join(dtypes) if each.name == first else f"={first}"
+                yield f'tensors.{each.name} = {{ shape = "{shape}", dtype = "{dtype}" }}'
+        for name in op.outputs:
+            yield f'outputs.{name} = {{ shape = "{shape}", dtype = "={first}" }}'
+        if made.has_npu:
+            if dtypes != _NARROW_DTYPES:
+                check = f"{first}.dtype in ({', '.join(_NARROW_DTYPES)})"
+                yield f'npu.limits = [{{ argument = "{first}", check = "{check}" }}]'
+            passed, outputs = ", ".join(each.name for each in arguments), ", ".join(op.outputs)
+            # my_op is MyOp
+            kernel = "".join(part.capitalize() for part in re.split(r"[._]", key))
+            yield f'npu.launch = "aclnn{kernel}({passed}, {outputs})"'
+            # An operator in graphs takes fewer types of arguments.
+            if {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
+                named = ", ".join(f"{each.name}={each.name}" for each in arguments)
+                yield f'npu.graph = "{kernel}({named}) -> {outputs}"'
