@@ -27,7 +27,7 @@ build-backend = "custom_pypto_build"
 name = "{distribution}"
 version = "0.1.0"
 description = "{description}"
-requires-python = ">=3.10"
+{readme}requires-python = ">=3.10"
 dependencies = ["custom-pypto-core>=0.1"]
 
 [project.entry-points."custom_pypto.plugins"]
@@ -35,6 +35,18 @@ dependencies = ["custom-pypto-core>=0.1"]
 
 [tool.custom-pypto]
 {table}
+"""
+
+_README = """\
+# {distribution}
+
+`help()` of each op shows its contract: {ops}.
+
+```sh
+pip install --no-build-isolation -e .   # again after a change of ops.toml or C++
+python -m pytest tests                  # by custom-pypto-testing
+pip wheel --no-build-isolation --no-deps -w dist .
+```
 """
 
 _TEST = '''\
@@ -71,12 +83,13 @@ __pycache__/
 """
 
 
-def pyproject(distribution: str, description: str, table: str) -> str:
-    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``."""
+def pyproject(distribution: str, description: str, table: str, readme: str = "") -> str:
+    """Return pyproject.toml; `table` are the lines of ``[tool.custom-pypto]``, `readme` is one."""
     return _PYPROJECT.format(
         blocks=', "custom-pypto-blocks"' if "custom_pypto_blocks" in table else "",
         distribution=distribution,
         description=description,
+        readme=readme,
         name=plugin_of(distribution),
         package=distribution.replace("-", "_"),
         table=table,
@@ -91,12 +104,16 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     """
     compiled = _COMPILED + _ISAS if made.has_isas else _COMPILED
     table = "# Nothing to compile." if made.is_python else compiled
-    description = f"custom_pypto ops: {', '.join(each.schema.name for each in made.ops)}"
+    ops = [each.schema.name for each in made.ops]
+    description = f"custom_pypto ops: {', '.join(ops)}"
+    shown = ", ".join(f"`torch.ops.custom_pypto.{op}`" for op in ops)
+    readme = 'readme = "README.md"\n'
     files = {
         ".gitignore": _IGNORED,
+        "README.md": _README.format(distribution=made.distribution, ops=shown),
         **kernels.sources(made),
         "ops.toml": "\n".join([*_contract(made), ""]),
-        "pyproject.toml": pyproject(made.distribution, description, table),
+        "pyproject.toml": pyproject(made.distribution, description, table, readme),
         "tests/test_conformance.py": _TEST.format(name=made.name),
     }
     reason = find_refusal(files["ops.toml"])
