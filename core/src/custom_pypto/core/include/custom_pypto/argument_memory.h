@@ -252,9 +252,9 @@ inline constexpr const char* kWithoutGrad =
 }
 
 // The arguments that a call is about to write to. All are checked before the first is bumped.
-class Written {
+class MutatedArguments {
  public:
-  explicit Written(const char* op) : op_(op) {}
+  explicit MutatedArguments(const char* op) : op_(op) {}
 
   // Checks a written argument alone, and against those before it.
   void add(ArgumentName argument, const Tensor& tensor) {

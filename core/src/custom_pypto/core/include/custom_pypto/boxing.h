@@ -150,11 +150,11 @@ template <class Op, std::size_t index>
 inline constexpr bool is_written = (Op::mutable_arguments >> index & 1) != 0;
 
 template <class Op, std::size_t index, bool writes, typename T>
-void add_to(Written& written, const T& argument) {
+void add_to(MutatedArguments& mutated, const T& argument) {
   if constexpr (is_written<Op, index> == writes) {
     for_each_tensor(Op::argument_names[index], argument,
                     [&](ArgumentName name, const Tensor& tensor) {
-                      writes ? written.add(name, tensor) : written.add_read(name, tensor);
+                      writes ? mutated.add(name, tensor) : mutated.add_read(name, tensor);
                     });
   }
 }
@@ -202,10 +202,10 @@ struct Boxed<Op, kernel, uses_memory, std::tuple<A...>, std::tuple<R...>> {
     if constexpr (uses_memory && Op::mutable_arguments != 0) {
       // Before the kernel runs: if a write is refused, nothing is written. A kernel that throws
       // leaves a bumped version, which is harmless.
-      Written written(Op::name);
-      (add_to<Op, I, true>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
-      (add_to<Op, I, false>(written, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
-      written.bump();
+      MutatedArguments mutated(Op::name);
+      (add_to<Op, I, true>(mutated, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      (add_to<Op, I, false>(mutated, static_cast<ArgumentSlot<I, A>&>(slots).value), ...);
+      mutated.bump();
     }
     const auto run = [&]() -> Return {
       try {
