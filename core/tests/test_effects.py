@@ -137,12 +137,3 @@ def test_writing_commands_write_where_their_argument_says(
     )
     assert {path.name for path in work.iterdir()} == {"aclnn_first.h", "written"}
     assert [each for each in seen if not re.fullmatch(ALLOWED, each)] == []
-
-
-def test_commands_keep_core_s_log_from_handlers_of_the_process(site: Site) -> None:
-    site.install("first")
-    link(site.folder, "custom_pypto_cli")
-    code = "import logging; logging.basicConfig(level=0); from custom_pypto_cli import main"
-    done = site.start(code, "main(['list'])")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "first" in done.stdout
