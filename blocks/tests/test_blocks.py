@@ -1,7 +1,5 @@
 """Caches of pages in C++: rows and heads, slots of padding; versions of CANN."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

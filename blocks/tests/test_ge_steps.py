@@ -1,7 +1,5 @@
 """What converters ask of the graph engine; torchair is a stand-in here."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """AscendC kernels: compiled into the wheel where CANN's compiler is, left out where it is not."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The build refuses a plugin that import would refuse, with the same text."""
 
-from __future__ import annotations
-
 import json
 import sysconfig
 from itertools import chain

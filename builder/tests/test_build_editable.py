@@ -1,7 +1,5 @@
 """Editable builds: the module in the source tree, library and manifest beside it."""
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import zipfile

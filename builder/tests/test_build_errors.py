@@ -1,7 +1,5 @@
 """Errors of builds: missing requirements, and code that does not compile."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Which objects a second build compiles again after a change."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Real pip, with and without build isolation, on core and one plugin."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Kernels that are compiled once for each instruction set, and the choice among them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

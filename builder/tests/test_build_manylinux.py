@@ -1,7 +1,5 @@
 """What a build for other systems refuses; `.ci/release.py` builds for them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

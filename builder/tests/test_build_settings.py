@@ -1,7 +1,5 @@
 """The settings in pyproject.toml are read, or refused with key and advice."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What ``custom-pypto doctor`` says of the tools that build a plugin."""
 
-from __future__ import annotations
-
 from custom_pypto_build import build_tools
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check

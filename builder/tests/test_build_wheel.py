@@ -1,7 +1,5 @@
 """The wheel of a plugin: tag, files, exports of its library; and that it is reproducible."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

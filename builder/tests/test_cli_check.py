@@ -1,7 +1,5 @@
 """custom-pypto check: what it says of wheels, right and wrong ones."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

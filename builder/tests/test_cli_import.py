@@ -1,7 +1,5 @@
 """custom-pypto import: its options, what it prints, and its exit status."""
 
-from __future__ import annotations
-
 import gc
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """custom-pypto new: what it prints, and what it refuses."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from types import SimpleNamespace

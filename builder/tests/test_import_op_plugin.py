@@ -1,7 +1,5 @@
 """custom-pypto import --op-plugin: the choice of functions, and what is no such file."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """custom-pypto import: files of operators and of functions as ops of ops.toml."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """custom-pypto import: the files that it writes are valid, whatever the sources contain."""
 
-from __future__ import annotations
-
 import subprocess
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """custom-pypto import: 4 MB take seconds; time grows as the size, whatever the files contain."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """ops.py: the typed functions that a build makes of ops.toml, and where it puts them."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 from typing import Any

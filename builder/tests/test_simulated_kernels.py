@@ -1,7 +1,5 @@
 """Simulated NPU kernels: each vendor of each project becomes an opp package."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 import subprocess

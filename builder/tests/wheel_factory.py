@@ -1,7 +1,5 @@
 """Makes wheels of plugins, right ones and ones that a test has changed."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import zipfile

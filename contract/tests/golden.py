@@ -1,7 +1,5 @@
 """Compares what the code makes with a file that shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

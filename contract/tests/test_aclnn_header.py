@@ -1,7 +1,5 @@
 """aclnn_header: the declarations of kernels in headers of CANN, generated and hand-written."""
 
-from __future__ import annotations
-
 import pytest
 from custom_pypto_contract import aclnn_header, cpp_text
 from custom_pypto_contract.aclnn_header import Parameter

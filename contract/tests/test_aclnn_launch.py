@@ -1,7 +1,5 @@
 """aclnn_launch: what of a launch does not fit the header of its kernel."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

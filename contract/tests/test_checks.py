@@ -1,8 +1,6 @@
 """The checks of a contract: which they are, in which order, and with which messages."""
 
 # ruff: noqa: E501
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path

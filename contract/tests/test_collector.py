@@ -1,7 +1,5 @@
 """The pause of Python's garbage collector."""
 
-from __future__ import annotations
-
 import gc
 
 import pytest

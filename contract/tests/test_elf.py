@@ -1,7 +1,5 @@
 """The reader of ELF libraries, on compiled ones and on what somebody made of them."""
 
-from __future__ import annotations
-
 import os
 import platform
 import random

@@ -1,7 +1,5 @@
 """guarded: a child ends with its parent, however that ends, and so does what the child started."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -1,7 +1,5 @@
 """The manifest: written and read back, and refused with the key and what is allowed."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Constants, scalars, choices of groups and templates, and references to later names."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

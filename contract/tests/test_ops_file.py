@@ -1,7 +1,5 @@
 """ops.toml: what it says, and errors that name file, op and key."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Schemas: what is read of them, and what is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

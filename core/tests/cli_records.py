@@ -1,7 +1,5 @@
 """Records of plugins as custom_pypto.core gives them, for the tests of the command line."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Plugins of cpp/: compiled with the header of their contract, and opened by ctypes."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import re

@@ -5,8 +5,6 @@ a few milliseconds. This file is both sides: the class is what tests use, run as
 server.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import gc
 import json

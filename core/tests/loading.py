@@ -1,7 +1,5 @@
 """Code that the tests of loading run in a new Python, and the failures that they expect."""
 
-from __future__ import annotations
-
 from plugin_factory import Site
 
 # Loads what is installed, with a `report` on it.

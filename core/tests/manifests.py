@@ -1,7 +1,5 @@
 """Manifests and contracts with nothing wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from custom_pypto.core.contracts.lazy import LazyContract

@@ -4,8 +4,6 @@ torch_npu reads its environment once, most of it when an NPU is first used: afte
 finds kernels it reads while it is imported: that decides which server a process is forked from.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path

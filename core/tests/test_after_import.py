@@ -1,7 +1,5 @@
 """Calling back when a module has been imported."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Iterator

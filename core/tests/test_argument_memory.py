@@ -1,7 +1,5 @@
 """Whether strided tensors overlap, against their bytes counted one by one."""
 
-from __future__ import annotations
-
 from itertools import product
 from random import Random
 

@@ -1,7 +1,5 @@
 """CUSTOM_PYPTO_LOG: calls of ops are logged before they run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """CUSTOM_PYPTO_RECORD: arguments of calls are kept, in a form from which they can be made again."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

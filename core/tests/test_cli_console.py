@@ -1,7 +1,5 @@
 """custom_pypto_cli as a whole: commands and help."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

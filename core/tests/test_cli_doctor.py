@@ -1,7 +1,5 @@
 """custom-pypto doctor, as a whole."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """custom_pypto_cli.isolated_load: which plugin ends the process that loads all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """custom-pypto list, and the columns that it and other commands align."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

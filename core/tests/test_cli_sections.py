@@ -1,7 +1,5 @@
 """custom_pypto_cli.doctor: what each section of the doctor finds."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping

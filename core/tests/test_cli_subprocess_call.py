@@ -1,7 +1,5 @@
 """custom_pypto_cli.subprocess_call: foreign code cannot take the command line down."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

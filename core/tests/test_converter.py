@@ -1,7 +1,5 @@
 """The converter that a contract's graph line comes to; torchair is a stand-in here."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import ModuleType, SimpleNamespace

@@ -1,7 +1,5 @@
 """The package itself: what it needs, and what it gives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import ModuleType
 

@@ -1,7 +1,5 @@
 """The cost of a call by its contract, and torch's flop counter."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

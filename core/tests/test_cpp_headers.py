@@ -1,7 +1,5 @@
 """The headers of kernels: messages, dtypes, allocation, the parallel loop."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Calls of ops with a derivative: when they enter autograd, and that no gradient is lost."""
 
-from __future__ import annotations
-
 import pytest
 from plugin_factory import Site
 

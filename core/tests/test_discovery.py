@@ -1,7 +1,5 @@
 """Discovery of one plugin: what is found, what is rejected and why, with nothing imported."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

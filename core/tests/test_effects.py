@@ -1,7 +1,5 @@
 """What core does outside of its process: nothing, whatever plugins are installed."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The environment variables that choose what loads."""
 
-from __future__ import annotations
-
 import pytest
 from custom_pypto_discovery import environment
 

@@ -1,7 +1,5 @@
 """A plugin that registers more than its ops fails, and what it leaves behind is not called."""
 
-from __future__ import annotations
-
 import pytest
 from loading import LOADED
 from plugin_factory import Site

@@ -1,7 +1,5 @@
 """A fork while another thread loads plugins, or uses an op first, neither hangs nor loses an op."""
 
-from __future__ import annotations
-
 import pytest
 from loading import FAKES
 from plugin_factory import Site

@@ -1,7 +1,5 @@
 """Converters look up the graph engine's operators; torchair is a stand-in here."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """Converters reach torchair whenever and however it is imported; torchair is a stand-in here."""
 
-from __future__ import annotations
-
 import pytest
 from manifests import contract_of
 from plugin_factory import Site

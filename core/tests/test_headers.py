@@ -1,7 +1,5 @@
 """The C++ headers themselves: each alone, for newer languages and torches, and what they refuse."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Hooks of one plugin: what is accepted, and what is said of what is not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any

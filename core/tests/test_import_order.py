@@ -1,7 +1,5 @@
 """Importing core and plugins in any order, again, and in several threads."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

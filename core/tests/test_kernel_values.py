@@ -1,7 +1,5 @@
 """Arguments and results of kernels: every type of a schema, None, errors, calls of other ops."""
 
-from __future__ import annotations
-
 import gc
 import resource
 import sys

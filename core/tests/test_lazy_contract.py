@@ -1,7 +1,5 @@
 """Contracts in manifests that say anything at all: a call names the plugin and the op."""
 
-from __future__ import annotations
-
 import copy
 import re
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ builder/tests/test_build_check.py has what a build refuses; tests/test_bad_plugi
 say, also of plugins that end the process.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Callable

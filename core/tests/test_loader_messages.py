@@ -1,7 +1,5 @@
 """The warnings, errors and log of loading."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

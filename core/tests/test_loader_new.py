@@ -1,7 +1,5 @@
 """Plugins that are installed after core was imported."""
 
-from __future__ import annotations
-
 from plugin_factory import Site
 
 START = """

@@ -1,7 +1,5 @@
 """Plugins that load, each in a Python of its own: ops, order, records, samples."""
 
-from __future__ import annotations
-
 import hashlib
 
 from custom_pypto_contract.variables import DISABLE

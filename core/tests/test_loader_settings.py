@@ -1,7 +1,5 @@
 """Environment variables choose the plugins to load; strict mode."""
 
-from __future__ import annotations
-
 import pytest
 from custom_pypto_contract.variables import DISABLE, STRICT
 from loading import REPORT

@@ -1,7 +1,5 @@
 """The lock file: what it allows, and that nothing loads where it cannot be used."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Slices that an op writes, in graphs of torch's compilers: nothing else is written."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Ops that write to their arguments: version counters, and what may not be written to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random

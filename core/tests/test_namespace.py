@@ -1,7 +1,5 @@
 """torch.ops.custom_pypto: what it says of ops that are not there, and what torch does with it."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from pathlib import Path

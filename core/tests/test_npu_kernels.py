@@ -1,8 +1,6 @@
 """Which NPU kernel an op uses, with libraries that stand in for CANN's, in processes that have
 neither CANN nor torch_npu. tests/npu/launch tests what a launch does, with the real torch_npu."""
 
-from __future__ import annotations
-
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The opp packages in wheels, in ASCEND_CUSTOM_OPP_PATH."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

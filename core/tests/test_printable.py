@@ -1,7 +1,5 @@
 """Text that plugins choose, made safe to show."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from random import Random

@@ -1,7 +1,5 @@
 """Processes that fork, are forked, or are started by multiprocessing have the parent's plugins."""
 
-from __future__ import annotations
-
 import pytest
 from loading import FAKES
 from plugin_factory import Site

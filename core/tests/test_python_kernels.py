@@ -1,7 +1,5 @@
 """Kernels that are Python functions, of plugins with a library and without one."""
 
-from __future__ import annotations
-
 import pytest
 from loading import failure_of
 from plugin_factory import Site

@@ -1,7 +1,5 @@
 """Registration of ops and kernels by a plugin's library: done, refused, undone."""
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Decisions among plugins: conflicts, requirements, loading order."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Plugins that pip replaces or removes: the right one loads, or following the advice mends it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

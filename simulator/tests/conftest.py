@@ -4,8 +4,6 @@ Each scenario is a script in a process of its own: after an asynchronous error t
 ops, and environment variables are read once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

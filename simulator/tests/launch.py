@@ -1,7 +1,5 @@
 """Launches aclnn ops by hand, through torch_npu's search and stream, with ctypes."""
 
-from __future__ import annotations
-
 import ctypes
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Scripts that run under the simulator, each in a process of its own."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cache of built libraries is used only if nobody else can have written to it."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

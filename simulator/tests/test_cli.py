@@ -1,7 +1,5 @@
 """The simulator's command line: `run` and `kernels`."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """AscendC kernels that are launched directly: kernels/count.cpp, run by a stream."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

@@ -3,8 +3,6 @@
 tests/npu/launch/test_executor_cache.py has the launches of core.
 """
 
-from __future__ import annotations
-
 import pytest
 from script import PRELUDE, Run
 

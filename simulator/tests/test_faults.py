@@ -3,8 +3,6 @@
 tests/npu/launch/test_faults.py has every function and kind that can fail, in launches of core.
 """
 
-from __future__ import annotations
-
 from script import Run
 
 

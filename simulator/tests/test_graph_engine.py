@@ -3,8 +3,6 @@
 tests/npu/test_graph.py has graphs of every op, also with symbolic sizes, and npugraph_ex.
 """
 
-from __future__ import annotations
-
 import textwrap
 from functools import partial
 from pathlib import Path

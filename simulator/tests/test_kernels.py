@@ -3,8 +3,6 @@
 tests/npu/launch/test_launch.py has every kind of argument, workspaces and plans that refuse.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

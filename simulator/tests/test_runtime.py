@@ -1,7 +1,5 @@
 """The emulated runtime under torch_npu: devices, memory, streams, events and captured graphs."""
 
-from __future__ import annotations
-
 import pytest
 from programs import run_python
 from script import Run

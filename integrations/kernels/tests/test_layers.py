@@ -1,7 +1,5 @@
 """A layer has the parameters of the forward that it replaces; an unknown forward is kept."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import sys

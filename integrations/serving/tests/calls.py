@@ -3,8 +3,6 @@
 A call stands in its engine's sources at the commit or release that the table names.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any, NamedTuple

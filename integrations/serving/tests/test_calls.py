@@ -1,7 +1,5 @@
 """Engines' calls, with another namespace, return the results that the ops' references define."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ The signatures are those that the engines' sources register, without types: op-p
 sgl-kernel-npu at f425bdf1 (csrc/pytorch_extensions.cpp).
 """
 
-from __future__ import annotations
-
 import inspect
 from operator import attrgetter
 from typing import Any

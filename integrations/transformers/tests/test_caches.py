@@ -1,7 +1,5 @@
 """GrowingCache holds the same as DynamicCache, whatever is done to both."""
 
-from __future__ import annotations
-
 import copy
 import io
 from collections.abc import Callable

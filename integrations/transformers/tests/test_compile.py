@@ -1,7 +1,5 @@
 """torch.compile makes one graph of a model without experts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

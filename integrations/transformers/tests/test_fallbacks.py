@@ -1,7 +1,5 @@
 """Where the ops do not apply, transformers' own attention runs: one warning, eager's results."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Logits of a forward pass agree with eager's, for every mask, dtype and shape of the cache."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

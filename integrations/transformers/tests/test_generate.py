@@ -1,7 +1,5 @@
 """Tokens that `generate` makes equal those of eager, with each of its options."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Under another implementation a model runs transformers' own code, as in a process without us."""
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

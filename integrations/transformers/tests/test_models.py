@@ -1,7 +1,5 @@
 """Models are made, saved, copied and switched as any other; which ones are served."""
 
-from __future__ import annotations
-
 import copy
 import io
 import json

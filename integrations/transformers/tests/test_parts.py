@@ -1,7 +1,5 @@
 """What a release changed of transformers' private parts is found at import; then sdpa runs."""
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import sys

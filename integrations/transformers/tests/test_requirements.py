@@ -1,7 +1,5 @@
 """One sentence names a missing requirement and says what to install."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 import sys

@@ -1,7 +1,5 @@
 """Training on the ops: losses and gradients are transformers' own, and indexers learn."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

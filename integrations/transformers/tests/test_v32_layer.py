@@ -1,7 +1,5 @@
 """One layer of DeepSeek-V3.2's size, on a cache with more keys than it selects."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

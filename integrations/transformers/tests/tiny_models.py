@@ -1,7 +1,5 @@
 """Small models with seeded weights, and how tests compare them with transformers' own attention."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """A vLLM that is not there: modules with the names that we use."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Caches are written in place, and int8 keys select nearly what their originals do."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The installed vLLM is checked, and one sentence names what does not fit."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

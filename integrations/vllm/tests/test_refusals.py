@@ -1,7 +1,5 @@
 """What is not supported is refused in one sentence, before serving."""
 
-from __future__ import annotations
-
 import functools
 import re
 import sys
