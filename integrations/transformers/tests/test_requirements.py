@@ -11,7 +11,6 @@ import pytest
 from custom_pypto_transformers import requirements
 from programs import run_python
 
-
 OLD = "transformers {} is too old, 5.15.1 is the first with the models that are served: "
 
 
