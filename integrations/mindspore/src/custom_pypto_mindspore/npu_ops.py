@@ -17,11 +17,13 @@ class _AdvStepFlash(Op):
     """
 
     __signature__ = inspect.Signature(
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        for name in (
-            *("num_seqs", "num_queries", "block_size", "input_tokens", "sampled_token_ids"),
-            *("input_positions", "seq_lens", "slot_mapping", "block_tables"),
-        )
+        [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for name in (
+                *("num_seqs", "num_queries", "block_size", "input_tokens", "sampled_token_ids"),
+                *("input_positions", "seq_lens", "slot_mapping", "block_tables"),
+            )
+        ]
     )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
