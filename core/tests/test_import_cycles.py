@@ -95,6 +95,5 @@ def test_no_distribution_needs_itself() -> None:
         "lightning_indexer_prolog": "blocks core",
         "sparse_attention": "blocks core lightning_indexer testing",
         "transformers": "core sparse_attention",
-        # With the plugin, adv_step_flash takes its signature.
-        "mindspore": "advance_step contract core",
+        "mindspore": "contract core",
     }

@@ -1,10 +1,14 @@
 """The simulator's command line: `run` and `kernels`."""
 
+import importlib.machinery
+import importlib.metadata
 import sys
 from pathlib import Path
 
 import pytest
+from custom_pypto_build.errors import BuildError
 from custom_pypto_simulator_build.cli import main
+from custom_pypto_simulator_build.libraries import package_folder
 from programs import run_program
 from script import write_kernels
 
@@ -41,3 +45,16 @@ def test_a_build_error_is_a_message(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["kernels", "--folder", str(tmp_path), str(missing)]) == 1
     expected = f"custom-pypto-sim: {missing}: {missing / 'pyproject.toml'} does not exist\n"
     assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize(
+    ("package", "install"),
+    [("torch", "pip install torch"), ("torch_npu", "pip install --no-deps torch_npu==2.13.0")],
+)
+def test_a_missing_package_is_named_with_the_release_that_fits(
+    monkeypatch: pytest.MonkeyPatch, package: str, install: str
+) -> None:
+    monkeypatch.setattr(importlib.machinery.PathFinder, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "2.13.0+cpu")
+    with pytest.raises(BuildError, match=f"^{package} is not installed .*: {install}$"):
+        package_folder(package)

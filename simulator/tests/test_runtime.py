@@ -149,3 +149,56 @@ def test_random_numbers_follow_the_seed(run: Run) -> None:
         assert first[0].cpu().equal(again[0].cpu()) and first[1].cpu().equal(again[1].cpu())
         assert not first[0].cpu().equal(torch.randn(5, device="npu").cpu())
     """)
+
+
+# Ops of torch that torch_npu calls by an aclnn function each and that no plugin of ours uses.
+CALLS = """
+torch.logical_xor(a > 0, b > 0)
+torch.addcmul(a, b, c, value=2)
+torch.addcdiv(a, b, c, value=2)
+torch.baddbmm(a[None], b[None], c[None].mT, beta=2)
+torch.nn.functional.gelu(a)
+torch.nn.functional.softplus(a)
+torch.isposinf(a / 0)
+torch.erf(a)
+torch.exp2(a)
+c.log10()
+c.log2()
+a.trunc_()
+torch.fmod(a, b)
+a.fmod_(2)
+torch.pow(2, a)
+i ^ 3
+i ^ i.flip(0)
+torch.div(a, b, rounding_mode="trunc")
+torch.div(a, 0.3, rounding_mode="floor")
+torch.argmin(a, 1)
+torch.linalg.vector_norm(a, 3, dim=(0,))
+torch.prod(a)
+torch.roll(a, (1, 2), (0, 1))
+torch.index_copy(a, 0, i[0] % 3, b)
+torch.scatter_add(a, 0, i % 3, b)
+a.scatter_(0, i % 3, b)
+a.scatter_(0, i % 3, 2.0)
+torch.eye(3, 4, device=a.device)
+torch.linspace(0, 2, 5, device=a.device)
+torch.randperm(9, device=a.device).sort().values
+torch.ops.aten.sigmoid_backward(a, c)
+torch.ops.aten.tanh_backward(a, c)
+torch.ops.aten.threshold_backward(a, b, 0)
+torch.ops.aten._softmax_backward_data(a, c, 1, a.dtype)
+"""
+
+
+def test_common_ops_without_a_plugin_are_those_of_the_cpu(run: Run) -> None:
+    run(f"""
+        torch.manual_seed(0)
+        a, b, c = torch.randn(3, 3), torch.randn(3, 3), torch.rand(3, 3) + 1
+        i = torch.tensor([[4, 0, 5], [1, 2, 0], [8, 7, 6]])
+        for call in {CALLS.split(chr(10))!r}[1:-1]:
+            given = {{"a": a, "b": b, "c": c, "i": i}}
+            on_npu = eval(call, {{"torch": torch}}, {{n: t.npu() for n, t in given.items()}})
+            wanted = eval(call, {{"torch": torch}}, {{n: t.clone() for n, t in given.items()}})
+            assert on_npu.device.type == "npu", call
+            torch.testing.assert_close(on_npu.cpu(), wanted, msg=lambda text: call + ": " + text)
+    """)

@@ -9,12 +9,40 @@ import pytest
 from custom_pypto_transformers import requirements
 from programs import run_python
 
+OLD = "transformers {} is too old, 5.15.1 is the first with the models that are served: "
 
-def test_missing_ops_are_named_by_the_import() -> None:
-    variables = {"CUSTOM_PYPTO_DISABLE": "sparse_attention"}
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        *((version, OLD.format(version)) for version in ("4.57.1", "5.15.0", "5.9")),
+        (None, "transformers is not installed: "),
+        *((version, None) for version in ("5.15.1", "5.16", "5.20.0.dev0", "5.100.0rc1", "6.0.0")),
+    ],
+)
+def test_a_transformers_that_is_missing_or_too_old_is_refused(
+    monkeypatch: pytest.MonkeyPatch, version: str | None, message: str | None
+) -> None:
+    def find(name: str) -> str:
+        if version is None:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version
+
+    monkeypatch.setattr(importlib.metadata, "version", find)
+    if message is None:
+        return requirements.check_requirements()
+    with pytest.raises(ImportError) as caught:
+        requirements.check_requirements()
+    assert str(caught.value) == f"custom_pypto_transformers: {message}{requirements.INSTALL}"
+    return None
+
+
+def test_all_missing_ops_are_named_by_the_import() -> None:
+    variables = {"CUSTOM_PYPTO_DISABLE": "lightning_indexer,sparse_attention"}
     done = run_python("-c", "import custom_pypto_transformers", status=1, env=variables)
-    found = r"no op 'npu_sparse_flash_attention'.*'sparse_attention'.*CUSTOM_PYPTO_DISABLE"
-    assert re.search(f"ImportError: custom_pypto_transformers: .*{found}", done.stderr)
+    found = r"no op 'npu_lightning_indexer_pto'.*no op 'npu_sparse_flash_attention'"
+    reason = ".*'sparse_attention'.*CUSTOM_PYPTO_DISABLE"
+    assert re.search(f"ImportError: custom_pypto_transformers: .*{found}{reason}", done.stderr)
 
 
 def test_a_torch_npu_that_cannot_be_imported_is_named(

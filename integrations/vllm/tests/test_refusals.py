@@ -167,12 +167,14 @@ def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, messa
     assert message in refusal(platform, config, ValueError)
 
 
-def test_a_missing_op_is_explained(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_ops_are_explained(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from custom_pypto_vllm import served
 
-    monkeypatch.setattr(served, "_OPS", ("npu_lightning_indexer_pto", "npu_unheard_of"))
+    monkeypatch.setattr(served, "_OPS", ("npu_lightning_indexer_pto", "npu_a", "npu_b"))
     text = refusal(platform, make_config())
-    assert re.match("custom_pypto_vllm: .* no op 'npu_unheard_of'.*is a wheel of its own", text)
+    explained = "no op '{}'.*is a wheel of its own.*"
+    pattern = explained.format("npu_a") + explained.format("npu_b")
+    assert re.match(f"custom_pypto_vllm: .* {pattern}", text)
 
 
 SERVED: list[dict[str, Any]] = [

@@ -133,9 +133,12 @@ def package_folder(package: str) -> Path:
     """The folder of an installed package, which is not imported. Raises BuildError."""
     spec = importlib.machinery.PathFinder.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
+        install = "pip install torch"
+        if package == "torch_npu":
+            install = f"pip install --no-deps torch_npu=={version('torch').partition('+')[0]}"
         raise BuildError(
             f"{package} is not installed in this environment; the simulator is built against its "
-            "headers. Install torch, and torch_npu of its version: pip install --no-deps torch_npu"
+            f"headers: {install}"
         )
     return Path(next(iter(spec.submodule_search_locations)))
 

@@ -3,28 +3,36 @@
 from __future__ import annotations
 
 import inspect
-from functools import cached_property
 from typing import Any
-
-import torch
 
 from .op import Op
 
 
 class _AdvStepFlash(Op):
-    """Calls the op with the arguments of `custom_pypto_advance_step.adv_step_flash`."""
+    """Advance the tensors of a batch by a step, in place.
+
+    ``adv_step_flash(num_seqs, num_queries, block_size, input_tokens, sampled_token_ids,
+    input_positions, seq_lens, slot_mapping, block_tables)`` is `ops.npu_advance_step_flashattn`
+    with the numbers first.
+    """
+
+    __signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            for name in (
+                *("num_seqs", "num_queries", "block_size", "input_tokens", "sampled_token_ids"),
+                *("input_positions", "seq_lens", "slot_mapping", "block_tables"),
+            )
+        ]
+    )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Prepare the next step of decoding, in place."""
-        return super().__call__(**self._signature.bind(*args, **kwargs).arguments)
-
-    @cached_property
-    def _signature(self) -> inspect.Signature:
-        # Without the plugin, this says how to install it.
-        getattr(torch.ops.custom_pypto, self.name)
-        from custom_pypto_advance_step import adv_step_flash as of_torch
-
-        return inspect.signature(of_torch)
+        try:
+            given = self.__signature__.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"adv_step_flash: {error}") from None
+        return super().__call__(**given.arguments)
 
 
 adv_step_flash = _AdvStepFlash("npu_advance_step_flashattn")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 
 import custom_pypto.core  # noqa: F401  (makes the ops)
 import torch
+from packaging.version import Version
 
 OPS = ("npu_lightning_indexer_pto", "npu_sparse_flash_attention")
 # The first release with classes that are served, as in the wheel's metadata, and the newest that
@@ -15,16 +17,31 @@ INSTALL = f"pip install 'transformers>={MINIMUM},<={TESTED}'"
 
 
 def check_requirements() -> None:
-    """Check that the ops can be called.
+    """Check that the models can run.
 
     Raises:
-        ImportError: an op is missing, or torch_npu cannot be imported. The text says what to do.
+        ImportError: ops are missing, transformers is missing or too old, or torch_npu cannot be
+            imported. The text says what to do.
     """
+    missing = []
     for op in OPS:
         try:
             getattr(torch.ops.custom_pypto, op)
         except AttributeError as error:
-            raise ImportError(f"custom_pypto_transformers: {error}") from None
+            missing.append(str(error))
+    if missing:
+        raise ImportError(f"custom_pypto_transformers: {'; '.join(missing)}")
+    try:
+        version = importlib.metadata.version("transformers")
+    except importlib.metadata.PackageNotFoundError:
+        raise ImportError(
+            f"custom_pypto_transformers: transformers is not installed: {INSTALL}"
+        ) from None
+    if Version(version) < Version(MINIMUM):
+        raise ImportError(
+            f"custom_pypto_transformers: transformers {version} is too old, {MINIMUM} is the first"
+            f" with the models that are served: {INSTALL}"
+        )
     try:
         importlib.import_module("torch_npu")  # as transformers does where it is installed
     except ImportError as error:

@@ -100,11 +100,14 @@ def check_supported(config: Any) -> None:
     mismatch = names.mismatch()
     if mismatch:
         raise NotImplementedError(mismatch)
+    missing = []
     for op in _OPS:
         try:
             getattr(torch.ops.custom_pypto, op)
         except AttributeError as error:
-            raise NotImplementedError(f"custom_pypto_vllm: {error}") from None
+            missing.append(str(error))
+    if missing:
+        raise NotImplementedError(f"custom_pypto_vllm: {'; '.join(missing)}")
     model = config.model_config
     refusals: list[Any] = [(*each, config) for each in _REFUSALS]
     refusals += [(*each, model.hf_config) for each in checkpoint.REFUSALS.items()]

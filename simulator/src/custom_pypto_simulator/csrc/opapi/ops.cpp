@@ -9,8 +9,12 @@
 // could share are some 30 names of ATen's ops.
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/List.h>
+#include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/arange.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/linspace.h>
 #include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/randperm.h>
 
 #include <numeric>
 
@@ -94,18 +98,25 @@ struct AtenOp {
 // clang-format off
 ATEN(Abs, "abs", Tensor, Out)
 ATEN(BitwiseNot, "bitwise_not", Tensor, Out)
+ATEN(Gelu, "gelu", Tensor, Out)
 ATEN(IsFinite, "isfinite", Tensor, Out)
 ATEN(IsNegInf, "isneginf", Tensor, Out)
+ATEN(IsPosInf, "isposinf", Tensor, Out)
 ATEN(Max, "max", Tensor, Out)
 ATEN(Min, "min", Tensor, Out)
 ATEN(Sign, "sign", Tensor, Out)
 ATEN(Silu, "silu", Tensor, Out)
+ATEN(Softplus, "softplus", Tensor, Scalar, Scalar, Out)
 
 ATEN_BOTH(Ceil, "ceil")
 ATEN_BOTH(Cos, "cos")
+ATEN_BOTH(Erf, "erf")
 ATEN_BOTH(Exp, "exp")
+ATEN_BOTH(Exp2, "exp2")
 ATEN_BOTH(Floor, "floor")
 ATEN_BOTH(Log, "log")
+ATEN_BOTH(Log10, "log10")
+ATEN_BOTH(Log2, "log2")
 ATEN_BOTH(LogicalNot, "logical_not")
 ATEN_BOTH(Neg, "neg")
 ATEN_BOTH(Reciprocal, "reciprocal")
@@ -116,6 +127,7 @@ ATEN_BOTH(Sigmoid, "sigmoid")
 ATEN_BOTH(Sin, "sin")
 ATEN_BOTH(Sqrt, "sqrt")
 ATEN_BOTH(Tanh, "tanh")
+ATEN_BOTH(Trunc, "trunc")
 
 ATEN_BOTH(Add, "add.Tensor", Tensor, Scalar)
 ATEN_BOTH(Adds, "add.Scalar", Scalar, Scalar)
@@ -127,10 +139,12 @@ ATEN_BOTH(Div, "div.Tensor", Tensor)
 ATEN_BOTH(Divs, "div.Scalar", Scalar)
 ATEN_BOTH(FloorDivide, "floor_divide", Tensor)
 ATEN_BOTH(FloorDivides, "floor_divide.Scalar", Scalar)
+ATEN_OTHER(Fmod, "fmod")
 ATEN_BOTH(RemainderTensorTensor, "remainder.Tensor", Tensor)
 ATEN_BOTH(RemainderTensorScalar, "remainder.Scalar", Scalar)
 ATEN_BOTH(PowTensorTensor, "pow.Tensor_Tensor", Tensor)
 ATEN_BOTH(PowTensorScalar, "pow.Tensor_Scalar", Scalar)
+ATEN(PowScalarTensor, "pow.Scalar", Scalar, Tensor, Out)
 ATEN(Maximum, "maximum", Tensor, Tensor, Out)
 ATEN(Minimum, "minimum", Tensor, Tensor, Out)
 ATEN(Clamp, "clamp", Tensor, MaybeScalar, MaybeScalar, Out)
@@ -138,34 +152,47 @@ ATEN(ClampMin, "clamp_min", Tensor, Scalar, Out)
 ATEN_BOTH(ClampMax, "clamp_max", Scalar)
 ATEN_BOTH(LogicalAnd, "logical_and", Tensor)
 ATEN_BOTH(LogicalOr, "logical_or", Tensor)
+ATEN(LogicalXor, "logical_xor", Tensor, Tensor, Out)
 ATEN_OTHER(BitwiseAnd, "bitwise_and")
 ATEN_OTHER(BitwiseOr, "bitwise_or")
+ATEN_OTHER(BitwiseXor, "bitwise_xor")
 ATEN_OTHER(Eq, "eq")
 ATEN_OTHER(Ne, "ne")
 ATEN_OTHER(Lt, "lt")
 ATEN_OTHER(Le, "le")
 ATEN_OTHER(Gt, "gt")
 ATEN_OTHER(Ge, "ge")
+ATEN(Addcmul, "addcmul", Tensor, Tensor, Tensor, Scalar, Out)
+ATEN(Addcdiv, "addcdiv", Tensor, Tensor, Tensor, Scalar, Out)
 ATEN(IsClose, "isclose", Tensor, Tensor, double, double, bool, Out)
 
 ATEN(Cumsum, "cumsum", Tensor, int64_t, Dtype, Out)
 ATEN(MaxDim, "max.dim", Tensor, int64_t, bool, Out, Out)
 ATEN(MinDim, "min.dim", Tensor, int64_t, bool, Out, Out)
+ATEN(Prod, "prod", Tensor, Dtype, Out)
 ATEN(Sort, "sort.stable", Tensor, bool, int64_t, bool, Out, Out)
 ATEN(Topk, "topk", Tensor, int64_t, int64_t, bool, bool, Out, Out)
 
 ATEN(Addmm, "addmm", Tensor, Tensor, Tensor, Scalar, Scalar, Out, CubeMath)
+ATEN(Baddbmm, "baddbmm", Tensor, Tensor, Tensor, Scalar, Scalar, Out, CubeMath)
 ATEN(BatchMatMul, "bmm", Tensor, Tensor, Out, CubeMath)
 ATEN(Matmul, "matmul", Tensor, Tensor, Out, CubeMath)
 ATEN(Mm, "mm", Tensor, Tensor, Out, CubeMath)
+ATEN(SigmoidBackward, "sigmoid_backward", Tensor, Tensor, Out)
+ATEN(TanhBackward, "tanh_backward", Tensor, Tensor, Out)
+ATEN(ThresholdBackward, "threshold_backward", Tensor, Tensor, Scalar, Out)
 
 ATEN(Cat, "cat", Tensors, int64_t, Out)
 ATEN(ConstantPadNd, "constant_pad_nd", Tensor, Dims, Scalar, Out)
 ATEN(Embedding, "embedding", Tensor, Tensor, Out)
 ATEN(Expand, "expand", Tensor, Dims, Out)
+ATEN(Eye, "eye.m", int64_t, int64_t, Out)
 ATEN(Flip, "flip", Tensor, Dims, Out)
+ATEN(IndexCopy, "index_copy", Tensor, int64_t, Tensor, Tensor, Out)
 ATEN(IndexSelect, "index_select", Tensor, int64_t, Tensor, Out)
 ATEN(Repeat, "repeat", Tensor, Dims, Out)
+ATEN(Roll, "roll", Tensor, Dims, Dims, Out)
+ATEN(ScatterAdd, "scatter_add", Tensor, int64_t, Tensor, Tensor, Out)
 ATEN(Stack, "stack", Tensors, int64_t, Out)
 ATEN(Tril, "tril", Tensor, int64_t, Out)
 ATEN(Triu, "triu", Tensor, int64_t, Out)
@@ -208,6 +235,12 @@ c10::List<std::optional<at::Tensor>> indices_of(const std::vector<at::Tensor>& t
   return result;
 }
 
+// CANN's mode: 0 true division, 1 truncates, 2 floors.
+std::optional<c10::string_view> rounding(int64_t mode) {
+  if (mode == 0) return std::nullopt;
+  return mode == 1 ? "trunc" : "floor";
+}
+
 }  // namespace
 
 #define KERNEL(aclnn_name, ...) CUSTOM_PYPTO_SIM_ACLNN_KERNEL(aclnn_name, nullptr, __VA_ARGS__)
@@ -222,11 +255,21 @@ c10::List<std::optional<at::Tensor>> indices_of(const std::vector<at::Tensor>& t
 // clang-format off
 OP(Arange, at::arange(start, end, step, out.options()), Scalar start, Scalar end, Scalar step)
 OP(ArgMax, self.argmax(dim, keep).reshape(out.sizes()), Tensor self, int64_t dim, bool keep)
+OP(ArgMin, self.argmin(dim, keep).reshape(out.sizes()), Tensor self, int64_t dim, bool keep)
 OP(Cast, self, Tensor self, Dtype)
+OP(DivMod, self.div(other, rounding(mode)), Tensor self, Tensor other, int64_t mode)
+OP(DivMods, self.div(other, rounding(mode)), Tensor self, Scalar other, int64_t mode)
 OP(Gather, self.gather(dim, index.to(at::kLong)), Tensor self, int64_t dim, Tensor index)
 OP(Index, self.index(indices_of(indices)), Tensor self, Tensors indices)
+OP(LinalgVectorNorm, at::linalg_vector_norm(self, order, all_of(self, dims), keep, dtype),
+   Tensor self, Scalar order, std::optional<Dims> dims, bool keep, Dtype dtype)
+OP(Linspace, at::linspace(start, end, steps, out.options()),
+   Scalar start, Scalar end, int64_t steps)
 OP(LogSoftmax, self.log_softmax(dim, out.scalar_type()), Tensor self, int64_t dim)
+OP(Randperm, at::randperm(n, generator(seed, offset)), int64_t n, int64_t seed, int64_t offset)
 OP(Softmax, self.softmax(dim, out.scalar_type()), Tensor self, int64_t dim)
+OP(SoftmaxBackward, at::_softmax_backward_data(grad, output, dim, output.scalar_type()),
+   Tensor grad, Tensor output, int64_t dim)
 OP(SWhere, self.where(condition.to(at::kBool), other), Tensor condition, Tensor self, Tensor other)
 
 REDUCTION(All, self.dim() == 0 ? self.all() : self.to(at::kBool).all(all_of(self, dims), keep))
@@ -245,6 +288,9 @@ INPLACE(Random, random_(from, to, generator(seed, offset)),
         int64_t from, int64_t to, int64_t seed, int64_t offset)
 INPLACE(RandomTensor, random_(from, to, generator(seed, first, offset)),
         int64_t from, int64_t to, Tensor seed, Tensor first, int64_t offset)
+// The last argument is the reduction: torch_npu always passes none.
+INPLACE(Scatter, scatter_(dim, index, from), int64_t dim, Tensor index, Tensor from, int64_t)
+INPLACE(ScatterValue, scatter_(dim, index, value), int64_t dim, Tensor index, Scalar value, int64_t)
 INPLACE(Uniform, uniform_(from, to, generator(seed, offset)),
         double from, double to, int64_t seed, int64_t offset)
 INPLACE(UniformTensor, uniform_(from, to, generator(seed, first, offset)),
