@@ -24,7 +24,8 @@ SECOND = "{}_second(Tensor x, bool flag=False) -> (Tensor, Tensor)"
 PLUGINS = {
     "acme-many": ["--schema", MANY],
     "acme-npu": ["--schema", NPU, "--npu"],
-    "acme-isa": ["--schema", NPU.replace("npu_", "isa_"), "--isa", "--npu"],
+    # An op with the plugin's name, as without --schema.
+    "acme-isa": ["--schema", NPU.replace("npu_acme", "acme_isa"), "--isa", "--npu"],
     "acme-python": ["--schema", PYTHON, "--python"],
 }
 
@@ -54,7 +55,7 @@ def test_they_pass_their_tests(environment: Scratch, folder: Path) -> None:
     environment.expect_passes("pytest", *options, *tests, cwd=folder)
 
 
-@pytest.mark.parametrize("op", ["npu_acme", "acme_npu_second", "isa_acme", "acme_isa_second"])
+@pytest.mark.parametrize("op", ["npu_acme", "acme_npu_second", "acme_isa", "acme_isa_second"])
 def test_the_launch_is_registered(environment: Scratch, op: str) -> None:
     assert "PrivateUse1" in environment.custom_pypto("info", op).stdout
 

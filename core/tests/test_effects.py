@@ -97,3 +97,43 @@ def test_reading_commands_have_no_effect(site: Site, tmp_path: Path, command: st
     if command == "check":
         seen = [each for each in seen if not re.fullmatch(UNPACKING, each)]
     assert (seen, status) == ([], STATUS.get(command, 0))
+
+
+HEADER = """
+aclnnStatus aclnnFirstGetWorkspaceSize(const aclTensor *x, aclTensor *out,
+                                       uint64_t *workspaceSize, aclOpExecutor **executor);
+"""
+WRITING = {
+    "import": ["--aclnn", "aclnn_first.h", "--output", "written"],
+    "lock": ["written"],
+    "new": ["written"],
+}
+
+# A file that is replaced is first written beside its place.
+ALLOWED = (
+    r"os\.(mkdir|chmod|rename)|tempfile\.mkstemp"
+    r"|open (\d+|'written/.*'|'.*/work/\.written\.\w+')"
+)
+
+
+@pytest.mark.parametrize("command", WRITING)
+def test_writing_commands_write_where_their_argument_says(
+    site: Site, tmp_path: Path, command: str
+) -> None:
+    site.install("first")
+    link(site.folder, "custom_pypto_cli", "custom_pypto_build", "custom_pypto_testing")
+    (work := tmp_path / "work").mkdir()
+    (work / "aclnn_first.h").write_text(HEADER)
+    seen = site.run(
+        WATCHED,
+        f"""
+        import contextlib, io
+        from custom_pypto_cli import main
+        os.chdir({str(work)!r})
+        with contextlib.redirect_stdout(io.StringIO()):
+            main({[command, *WRITING[command]]})
+        give(seen)
+        """,
+    )
+    assert {path.name for path in work.iterdir()} == {"aclnn_first.h", "written"}
+    assert [each for each in seen if not re.fullmatch(ALLOWED, each)] == []

@@ -85,8 +85,8 @@ def test_no_distribution_needs_itself() -> None:
     assert {name: " ".join(sorted(found)) for name, found in needs.items()} == {
         "contract": "",
         "core": "contract",
-        # `new` writes a test that imports testing.
-        "builder": "contract core testing",
+        # `new` writes a test that imports testing, and kernels that include blocks.
+        "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
         "simulator": "builder",

@@ -44,7 +44,6 @@ def load() -> tuple[PluginRecord, ...]:
     os.environ.pop(STRICT, None)
     logger = logging.getLogger("custom_pypto")
     logger.setLevel(logging.DEBUG)
-    logger.propagate = False
     logger.addHandler(_ProgressHandler())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

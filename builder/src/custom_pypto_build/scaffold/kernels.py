@@ -74,7 +74,7 @@ _ISA_FUNCTION = """\
 void {op}_cpu(
     const ops::{op}::Arguments& a, const ops::{op}::CallShape&, const ops::{op}::Outputs& out) {{
   const auto element = custom_pypto::element_of(a.{first}.scalar_type());
-  auto* loop = {plugin}_cpu::kernels().{op}[static_cast<int>(element)];
+  auto* loop = {plugin}_loops::kernels().{op}[static_cast<int>(element)];
 {calls}
 }}"""
 _ISA_HEADER = """\
@@ -84,7 +84,7 @@ _ISA_HEADER = """\
 #include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/element.h>
 
-namespace {plugin}_cpu {{
+namespace {plugin}_loops {{
 
 // Computes `count` numbers. A lambda around a loop can pass it further arguments.
 using Loop = void(const void* from, void* to, int64_t count);
@@ -96,7 +96,7 @@ struct Kernels {{
 
 CUSTOM_PYPTO_KERNELS(Kernels, kernels)
 
-}}  // namespace {plugin}_cpu
+}}  // namespace {plugin}_loops
 """
 _ISA_MEMBER = "  Loop* {op}[custom_pypto::kFloatElements];"
 _ISA_KERNELS = """\
@@ -121,7 +121,7 @@ X square(X x) {{
 
 namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
-constexpr {plugin}_cpu::Kernels {plugin}_cpu::CUSTOM_PYPTO_OF_ISA(kernels) = {{
+constexpr {plugin}_loops::Kernels {plugin}_loops::CUSTOM_PYPTO_OF_ISA(kernels) = {{
 {rows}
 }};
 """
