@@ -15,7 +15,6 @@ from build_project import (
     found_first,
     tiny_project,
 )
-from custom_pypto_build.check_built import expect_in_torch
 from custom_pypto_contract.variables import BUILD_CHECK
 from programs import run_program
 
@@ -59,10 +58,6 @@ def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> N
     text = toml.read_text(encoding="utf-8")
     toml.write_text(text.replace("[tiny]\n", "[tiny]\ndefinition = 'torch.sofmax(self, 0)'\n"))
     assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in refusal(project)
-
-
-def test_a_definition_may_name_ops_that_are_not_there_yet() -> None:
-    expect_in_torch("op", "torch.ops.custom_pypto.no_such_op(torch.float32, x.sofmax)")
 
 
 def test_a_static_initializer_that_throws(project: Project) -> None:

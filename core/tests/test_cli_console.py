@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_cli import commands, main
 from custom_pypto_contract.errors import how_to_install
+from custom_pypto_discovery.host import CORE
 
 COMMANDS = [*commands.find()]
 SCRIPT = Path(sysconfig.get_path("scripts"), "custom-pypto")
@@ -104,13 +105,29 @@ def test_of_two_wheels_with_one_command_none_is_taken(bring, capsys):
     assert "one and two bring it; uninstall all but one" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("command", "wheel"), commands.WHEELS.items())
+ABSENT = {name: wheel for name, wheel in commands.WHEELS.items() if wheel != CORE}
+
+
+@pytest.mark.parametrize(("command", "wheel"), ABSENT.items())
 def test_a_command_of_an_absent_wheel_names_the_wheel(monkeypatch, capsys, command, wheel):
     monkeypatch.setattr(commands, "entry_points", lambda group: {})
     assert main([command, "--option", "name"]) == 2
     error = f"{wheel} is not installed: {how_to_install(wheel)}"
     assert capsys.readouterr().err == f"custom-pypto {command}: {error}\n"
     assert f"{command} {error}" in " ".join(help_text(capsys).split())
+
+
+def test_core_s_own_commands_do_not_depend_on_its_metadata(monkeypatch, tmp_path):
+    own = {name for name, wheel in commands.WHEELS.items() if wheel == CORE}
+    declared = commands.entry_points(commands.GROUP)
+    assert own == {name for name, [(wheel, _)] in declared.items() if wheel == CORE}
+    (dist_info := tmp_path / "custom_pypto_core-0.1.0.dist-info").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    for entry_points in (b"\xff[custom_pypto.commands]", b"[custom_pypto.commands]\nlist = old"):
+        (dist_info / "entry_points.txt").write_bytes(entry_points)
+        found = commands.find()
+        assert {name for name in found if found[name].module} == own
+        assert all(commands.load(found[name], is_wanted=True).EXIT_STATUS[0] == "0" for name in own)
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "inf", "soon"])

@@ -54,6 +54,7 @@ CASES: list[tuple[str, str, str, str, Mapping[str, str], Mapping[str, str] | Non
     ("core", "custom_pypto", "ok", "/custom_pypto", {}, None),
     ("core", "custom_pypto", "problem", "y, which hides core's own package", HIDING, None),
     ("core", CORE, "problem", "the metadata of custom-pypto-core cannot be read", {}, {CORE: ""}),
+    ("core", CORE, "problem", "runs here but is not installed", {}, {}),
     ("variables", "CUSTOM_PYPTO_*", "ok", "none is set", {}, None),
     ("npu_kernels", "search", "ok", "torch_npu is not installed", {}, {}),
 ]

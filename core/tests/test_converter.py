@@ -92,6 +92,9 @@ def test_results_that_are_written_in_place_are_not_returned(
     schema = f"op(Tensor x, Tensor(a!) cache) -> {returns}"
     op = contract_of(f'[op]\nschema = "{schema}"\nnpu.graph = "{line}"')
     assert graph_converter(lazy_contract(op))("x", "cache") == returned
+    monkeypatch.setattr(sys.modules["torchair"].ge, "custom_op", lambda *_, **parts: ())
+    with pytest.raises(ValueError, match="shorter"):
+        graph_converter(lazy_contract(op))("x", "cache")
 
 
 ATTRIBUTES = {

@@ -24,10 +24,10 @@ OPS = ["first", "second.overload"]
 @pytest.fixture(autouse=True)
 def without_plugins() -> Iterator[None]:
     """Take the plugins of each test out of the manager of the process."""
-    before = manager.get_plugins()
+    before = dict(manager.list_name_plugin())
     yield
-    for plugin in manager.get_plugins() - before:
-        manager.unregister(plugin)
+    for name in dict(manager.list_name_plugin()).keys() - before.keys():
+        manager.unregister(name=name)
 
 
 def hooks_of(plugin: str = "acme", **functions: Any) -> Hooks:
@@ -101,6 +101,27 @@ def test_a_hook_is_not_called_for_another_plugin() -> None:
     assert not without.implements(FAKES)
 
 
+class Foreign(dict[str, str]):
+    """Something unhashable with any attribute, which another plugin has registered by itself."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+    @hookimpl
+    def custom_pypto_fake(self) -> None:
+        raise AssertionError
+
+    @hookimpl(specname=FAKES)
+    def other_fakes(self) -> None:
+        raise AssertionError
+
+
+def test_what_another_plugin_has_registered_is_neither_judged_nor_called() -> None:
+    manager.register(Foreign(), "foreign")
+    hooks, without = hooks_of(custom_pypto_fakes=returning({"first": abs})), hooks_of("without")
+    assert (fakes_of(hooks), fakes_of(without)) == ({"first": abs}, {})
+
+
 def test_unregister_takes_the_plugin_out_of_the_manager() -> None:
     hooks = hooks_of(custom_pypto_fakes=returning({}))
     assert manager.has_plugin("acme")
@@ -133,7 +154,7 @@ WITHOUT_DECORATOR = (
     " (from custom_pypto_plugin) above it"
 )
 ALL_HOOKS = (
-    "; the hooks are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
+    "the hooks are 'custom_pypto_autograd', 'custom_pypto_converters', 'custom_pypto_fakes',"
     " 'custom_pypto_kernels', 'custom_pypto_references', 'custom_pypto_samples'"
 )
 NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in the hookspec"
@@ -145,7 +166,8 @@ NOT_IN_HOOKSPEC = "{'op'} are declared in the hookimpl but can not be found in t
         (FAKES, undecorated, [WITHOUT_DECORATOR]),
         (FAKES, pluggy.HookimplMarker("pytest")(undecorated), [WITHOUT_DECORATOR]),
         (FAKES, with_other_argument, ["for hook 'custom_pypto_fakes'", NOT_IN_HOOKSPEC]),
-        ("on_load", returning({}), ["unknown hook 'on_load' in plugin", ALL_HOOKS]),
+        ("on_load", returning({}), ["unknown hook 'on_load' in plugin", f"; {ALL_HOOKS}"]),
+        (FAKES[:-1], returning({}), [f"; did you mean {FAKES!r}? {ALL_HOOKS}"]),
     ],
 )
 def test_what_is_no_hook_is_refused(name: str, function: Any, words: list[str]) -> None:

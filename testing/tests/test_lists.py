@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 import torch
+from custom_pypto.core.api import compile_definition
 from custom_pypto.core.contracts import evaluate_cost
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
+from custom_pypto.core.errors import PluginError
 from custom_pypto_contract.contract_data import read_contract
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import violations
@@ -216,3 +218,21 @@ def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:
     with mode:
         kernel(*given)
     assert not shapes.guards
+
+
+def compile_text(definition: str) -> object:
+    """Compile the definition of an op with the argument `x`."""
+    return compile_definition(
+        contract_of(f'[op]\nschema = "op(Tensor x) -> Tensor"\ndefinition = "{definition}"')
+    )
+
+
+def test_what_torch_lacks_in_a_definition_is_named() -> None:
+    hint = (
+        "op: its definition in ops.toml names torch.nn.functional.relus, which torch"
+        f" {torch.__version__} does not have; did you mean 'relu"
+    )
+    with pytest.raises(PluginError, match=re.escape(hint)):
+        compile_text("[torch.nn.functional.relus(each) for each in (x,)]")
+    # What plugins register may come later, and only modules are looked into.
+    assert compile_text("torch.ops.custom_pypto.no_such_op(torch.float32, x.sofmax)")

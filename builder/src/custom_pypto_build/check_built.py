@@ -9,7 +9,6 @@ its opp packages ('' if it has none). It prints one JSON object:
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import re
@@ -17,14 +16,12 @@ import sys
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_contract.dispatch_keys import DEVICE_KEYS
-from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_contract.manifest import OPP_LIBRARY
 
 # torch's first import may take long on a machine that is busy building.
@@ -68,12 +65,13 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     key = (plugin, distribution)
     [loaded] = [each for each in plugin_list.load() if (each.name, each.distribution) == key]
     if loaded.status == "loaded":
-        from custom_pypto.core import contract
+        from custom_pypto.core import api
+        from custom_pypto.core.errors import PluginError
 
         try:
             for each in loaded.ops:
-                expect_in_torch(each.name, contract(each.name).definition or "None")
-        except LookupError as error:
+                api.compile_definition(api.contract(each.name))
+        except PluginError as error:
             return {"refused": str(error)}
         for mismatch in _mismatches(loaded.library, Path(opp) if opp else None):
             return {"refused": mismatch}
@@ -83,36 +81,6 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     if missing and "No module named" in loaded.reason:
         return {"skipped": f"{loaded.reason}; not installed: {', '.join(missing)}"}
     return {"refused": loaded.reason}
-
-
-def expect_in_torch(op: str, definition: str) -> None:
-    """Check that torch has what the definition of `op` names.
-
-    Raises:
-        LookupError: torch does not have it.
-    """
-    for node in ast.walk(ast.parse(definition, mode="eval")):
-        _find_in_torch(op, node)
-
-
-def _find_in_torch(op: str, node: ast.AST) -> Any:
-    """Return what ``torch.a.b`` is, or None where a node is not of that form."""
-    import torch
-
-    if isinstance(node, ast.Name):
-        return torch if node.id == "torch" else None
-    if not isinstance(node, ast.Attribute):
-        return None
-    owner = _find_in_torch(op, node.value)
-    # torch.ops has what plugins register, and only modules are looked into.
-    if owner is torch.ops or not isinstance(owner, ModuleType):
-        return None
-    if not hasattr(owner, node.attr):
-        raise LookupError(
-            f"{op}: its definition in ops.toml names {ast.unparse(node)}, which torch"
-            f" {torch.__version__} does not have{did_you_mean(node.attr, dir(owner))}"
-        )
-    return getattr(owner, node.attr)
 
 
 def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:

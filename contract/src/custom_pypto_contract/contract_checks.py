@@ -396,12 +396,17 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
     for name in call.results:
         if call.results.count(name) > 1:
             raise ContractError(f"it has the result {name!r} twice; name each result once")
-    in_place = call.in_place.values()
-    if {*in_place} != written.keys():
+    for parameter, value in call.in_place.items():
+        if value not in written:
+            raise ContractError(
+                f"the result {parameter!r} is called as a parameter, so the operator writes"
+                f" {value!r}, and the schema does not; give the result another name, or write"
+                f" Tensor(a!) {value} in the schema"
+            )
+    for name in written.keys() - {*call.in_place.values()}:
         raise ContractError(
-            "results called as parameters are written in place, here"
-            f" {', '.join(in_place) or 'none'}, and the schema writes"
-            f" {', '.join(written) or 'none'}; name the results by it: Operator(c=cache) -> c, y"
+            f"the schema writes {name!r}, and no result is called as its parameter; name the"
+            f" parameter among the results: Operator(c={name}) -> c"
         )
     results, returns = len(call.results) - len(call.in_place), len(op.schema.returns)
     if results != returns:

@@ -128,7 +128,9 @@ def core(_: DoctorContext) -> Iterator[Check]:
     """Look at core's metadata and at who hides its package; runs nothing."""
     version = distributions.version(CORE)
     check = Check(CORE, version or "no metadata")
-    if not version:
+    if version is None:
+        check = check.with_problem(f"{CORE} runs here but is not installed", f"install {CORE}")
+    elif not version:
         check = check.with_problem(f"the metadata of {CORE} cannot be read", f"reinstall {CORE}")
     yield check
     expected = Path(__file__).resolve().parents[1] / _PACKAGE / "__init__.py"

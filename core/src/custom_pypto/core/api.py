@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import torch
+from custom_pypto_contract.errors import did_you_mean
 from custom_pypto_plugin import Reference, SampleInput
 
 from custom_pypto.core import hooks, kernel_queries
@@ -128,9 +131,15 @@ def contract(op: str) -> OpContract:
 
 
 def compile_definition(op: OpContract) -> Callable[..., Any] | None:
-    """Return the op as its contract defines it in PyTorch; None when it does not."""
+    """Return the op as its contract defines it in PyTorch; None when it does not.
+
+    Raises:
+        PluginError: it names what torch does not have.
+    """
     if not op.definition:
         return None
+    for node in ast.walk(ast.parse(op.definition, mode="eval")):
+        _find_in_torch(op, node)
     code = compile(op.definition, f"<definition of {op.name} in ops.toml>", "eval")
 
     def function(*args: Any, **kwargs: Any) -> Any:
@@ -139,6 +148,24 @@ def compile_definition(op: OpContract) -> Callable[..., Any] | None:
         return value if op.schema.returns else None
 
     return function
+
+
+def _find_in_torch(op: OpContract, node: ast.AST) -> Any:
+    """Return what ``torch.a.b`` is, or None where a node is not of that form."""
+    if isinstance(node, ast.Name):
+        return torch if node.id == "torch" else None
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _find_in_torch(op, node.value)
+    # torch.ops has what plugins register, and only modules are looked into.
+    if owner is torch.ops or not isinstance(owner, ModuleType):
+        return None
+    if not hasattr(owner, node.attr):
+        raise PluginError(
+            f"{op.name}: its definition in ops.toml names {ast.unparse(node)}, which torch"
+            f" {torch.__version__} does not have{did_you_mean(node.attr, dir(owner))}"
+        )
+    return getattr(owner, node.attr)
 
 
 def _find_library(plugin: str) -> Path | None:

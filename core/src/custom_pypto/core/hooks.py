@@ -20,9 +20,15 @@ CONVERTERS = "custom_pypto_converters"
 SAMPLES = "custom_pypto_samples"
 REFERENCES = "custom_pypto_references"
 
-manager = pluggy.PluginManager(hookspecs.PROJECT)
+
+def _make_manager() -> pluggy.PluginManager:
+    made = pluggy.PluginManager(hookspecs.PROJECT)
+    made.add_hookspecs(hookspecs)
+    return made
+
+
+manager = _make_manager()
 """The modules of the loaded plugins, under the names of the plugins."""
-manager.add_hookspecs(hookspecs)
 
 
 class HookError(LoadError):
@@ -39,24 +45,28 @@ class Hooks:
             HookError: one of its hooks is no hook of core, has another signature, or lacks the
                 decorator.
         """
-        self._plugin, self._module, self._ops = plugin, module, ops
+        self._plugin, self._ops = plugin, ops
         _check_decorators(module)
+        # Anybody may register anything in the process's manager: it takes no part in calls.
+        self._alone = _make_manager()
         try:
-            manager.register(module, plugin)
-            manager.check_pending()
-        except BaseException as error:
-            self.unregister()
-            if isinstance(error, pluggy.PluginValidationError):
-                raise HookError(f"{error}; the hooks are {_quote(sorted(_VALUES))}") from error
-            raise
+            self._alone.register(module, plugin)
+            self._alone.check_pending()
+        except pluggy.PluginValidationError as error:
+            callers = self._alone.get_hookcallers(module) or ()
+            unknown = [each.name for each in callers if not each.has_spec()]
+            hint = "".join(did_you_mean(name, _VALUES) for name in unknown) or ";"
+            raise HookError(f"{error}{hint} the hooks are {_quote(sorted(_VALUES))}") from error
+        manager.register(module, plugin)
 
     def unregister(self) -> None:
-        """Remove the module from the manager."""
-        manager.unregister(name=self._plugin)
+        """Remove the module from the managers."""
+        for each in (self._alone, manager):
+            each.unregister(name=self._plugin)
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
-        return bool(self._caller(hook).get_hookimpls())
+        return bool(getattr(self._alone.hook, hook).get_hookimpls())
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
@@ -68,16 +78,13 @@ class Hooks:
         if not self.implements(hook):
             return {}
         try:
-            result: Any = self._caller(hook)(**arguments)
+            result: Any = getattr(self._alone.hook, hook)(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             raise HookError(f"{hook} raised {describe_error(error)}") from error
         self._check_result(hook, result)
         return cast("Mapping[str, Any]", result)
-
-    def _caller(self, hook: str) -> pluggy.HookCaller:
-        return manager.subset_hook_caller(hook, manager.get_plugins() - {self._module})
 
     def _check_result(self, hook: str, result: object) -> None:
         what, is_right = _VALUES[hook]

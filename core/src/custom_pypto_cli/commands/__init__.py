@@ -7,6 +7,7 @@ A command is a module with the members of `Command`. Its distribution names it i
 from __future__ import annotations
 
 import argparse
+import pkgutil
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple, Protocol
@@ -22,7 +23,7 @@ from custom_pypto_cli.subprocess_call import TIME_LIMIT
 GROUP = "custom_pypto.commands"
 BUILD, TESTING = "custom-pypto-build", "custom-pypto-testing"
 WHEELS = {
-    **dict.fromkeys(("doctor", "info", "list", "lock"), CORE),
+    **dict.fromkeys((each.name for each in pkgutil.iter_modules(__path__)), CORE),
     **dict.fromkeys(("check", "import", "new"), BUILD),
     **dict.fromkeys(("bench", "replay", "samples", "verify"), TESTING),
 }
@@ -111,14 +112,17 @@ class Found(NamedTuple):
 def find() -> dict[str, Found]:
     """Return the commands by name, sorted.
 
-    A command in `WHEELS` comes only from that wheel. If two other wheels bring the same name,
-    neither is used.
+    A command in `WHEELS` comes only from that wheel, and core's own do not depend on core's
+    metadata, which may be damaged. If two other wheels bring the same name, neither is used.
     """
     found = {}
     for name, wheel in WHEELS.items():
         problem = f"{wheel} is not installed: {how_to_install(wheel)}"
-        found[name] = Found(wheel, problem=problem)
+        own = Found(CORE, f"{__name__}.{name}")
+        found[name] = own if wheel == CORE else Found(wheel, problem=problem)
     for name, bringers in entry_points(GROUP).items():
+        if WHEELS.get(name) == CORE:
+            continue
         right = [each for each in bringers if WHEELS.get(name) in (None, each[0])]
         if len(right) == 1:
             found[name] = Found(*right[0])

@@ -103,7 +103,7 @@ def graph_converter(contract: LazyContract) -> Callable[..., Any]:
             if kernel in op.npu.limits:
                 check_limits(op, kernel, given)
         made = _node(op, call, given)
-        results = zip(call.results, made if isinstance(made, tuple) else [made], strict=False)
+        results = zip(call.results, made if isinstance(made, tuple) else [made], strict=True)
         # torchair finds an argument that is written in place among the node's results.
         returned = tuple(each for name, each in results if name not in call.in_place)
         return returned[0] if len(returned) == 1 else returned or None
