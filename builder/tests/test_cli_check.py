@@ -57,7 +57,7 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Check:
         checks = [check for section in report["sections"].values() for check in section]
         problems = [check for check in checks if check["level"] == "problem"]
         assert status == (1 if problems else 0)
-        assert report["healthy"] is not problems
+        assert report["healthy"] is (not problems)
         assert all(check["advice"] for check in checks if check["remark"])
         return [
             f"{each['level']}: {each['name']}: {each['remark']}"

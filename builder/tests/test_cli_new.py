@@ -38,9 +38,14 @@ def test_says_what_is_left_to_do(capsys):
         "  tests/test_conformance.py\n"
         "\n"
         "left to you:\n"
-        "  what the ops compute: ops.toml (definition), csrc/acme_rms.cpp\n"
-        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml\n"
-        "  the licence: pyproject.toml\n"
+        "  rms: what it computes     x * x, element by element (definition in ops.toml,"
+        " csrc/acme_rms.cpp)\n"
+        "  rms: not read yet         weight (Tensor?), eps (float)\n"
+        "  rms: shapes and dtypes    every tensor is like x (ops.toml)\n"
+        "  twice: what it computes   x * x, element by element (definition in ops.toml,"
+        " csrc/acme_rms.cpp)\n"
+        "  twice: shapes and dtypes  every tensor is like x (ops.toml)\n"
+        "  licence                   none (pyproject.toml)\n"
         "\n"
         "next:\n"
         "  cd acme-rms\n"
@@ -48,6 +53,17 @@ def test_says_what_is_left_to_do(capsys):
         "  python -m pytest tests  # by custom-pypto-testing: in a clone of the project, `pip"
         " install --no-build-isolation ./testing`\n"
     )
+
+
+def test_says_what_was_written_for_npus(capsys):
+    schemas = ["--schema", "my_op(Tensor x, int k) -> Tensor", "--schema", "no(Tensor x) -> Tensor"]
+    listed = ["--schema", "lists(Tensor x, Tensor[] y) -> Tensor"]
+    assert main(["new", "acme", "--npu", *schemas, *listed]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "my_op: NPU aclnnMyOp(x, k, result), in the order of its header (ops.toml)" in lines
+    assert "lists: NPU aclnnLists(x, y, result), in the order of its header (ops.toml)" in lines
+    graphs = [line for line in lines if ": graph" in line]
+    assert graphs == ["lists: graph none: an operator takes other arguments (docs/npu.md)"]
 
 
 @pytest.mark.parametrize("name", ["acme-rms", "acme_rms"])

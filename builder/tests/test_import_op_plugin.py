@@ -42,6 +42,23 @@ def test_an_entry_that_has_a_key_twice_is_not_understood() -> None:
     assert len(op.decisions[0].text) < 300
 
 
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        *((text, text) for text in ("7", "True", "'TND'")),
+        *((text, "?") for text in ("1.0f", "0.5", "UINT_MAX", "FLT_MAX", "017", "1 << 3", "f(x)")),
+    ],
+)
+def test_a_kernel_gets_no_constant_but_integers_bools_and_strings(text: str, passed: str) -> None:
+    in_cpp = {"True": "true", "'TND'": '"TND"'}.get(text, text)
+    entry = f"gen_opapi: {{new_params: {{n: '{in_cpp}'}}, exec: 'aclnnA, n'}}"
+    [op] = op_plugin.read(
+        f"custom:\n- func: f_(Tensor(a!) x) -> Tensor(a!)\n  op_api: a\n  {entry}", "y"
+    )
+    assert op.launch == f"aclnnA({passed})"
+    assert any(each.text.startswith("new_params") for each in op.decisions) == (passed == "?")
+
+
 def test_without_pyyaml_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(ImportingError, match="pip install pyyaml"):

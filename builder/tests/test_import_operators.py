@@ -44,6 +44,26 @@ def test_ops_and_decisions_of_files(name: str) -> None:
     golden.compare(written, FOLDER / f"{name}.golden")
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("0x7FFFFFFF", "2147483647"),
+        ("-0x80000000L", "-2147483648"),
+        ("1u << 31", "2147483648"),
+        ("-(-5)", "5"),
+        ("-FLT_MAX", "-3.4028234663852886e+38"),
+        # What C++ computes in an unsigned type, or what its type cannot hold.
+        *((text, None) for text in ("-0x80000000", "-0xFFFFFFFF", "-UINT_MAX", "-1u", "-INT_MIN")),
+        *((text, None) for text in ("3u << 31", "-(1 << 31)", "1e400", "9223372036854775808")),
+        # What C++ does not compile, or reads otherwise than Python.
+        *((text, None) for text in ("--5", "- -5", "++7", "1_000", "0o17", "017", "1f", "1lL")),
+        *((text, None) for text in ("1uu", "[0]", "x.y", "5(3)", "0b12", "1 2")),
+    ],
+)
+def test_a_default_is_the_number_of_cpp_or_a_decision(text: str, read: str | None) -> None:
+    assert cpp_values.read_default(text, {}) == read
+
+
 def test_an_op_has_at_most_64_arguments(tmp_path: Path) -> None:
     inputs = "".join(f"  .INPUT(x{i}, TensorType::ALL())\n" for i in range(65))
     path = tmp_path / "many"

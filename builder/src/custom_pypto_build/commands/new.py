@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from custom_pypto_cli.commands import TESTING, CommandError
-from custom_pypto_cli.terminal import show
+from custom_pypto_cli.terminal import align, show
 from custom_pypto_contract.errors import how_to_install
 from custom_pypto_discovery import discovery, environment
 from custom_pypto_discovery.installed_plugin import normalize_name, op_family
@@ -60,11 +60,7 @@ def run(options: argparse.Namespace) -> int:
     except new_plugin.ScaffoldError as error:
         raise CommandError(str(error)) from None
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
-    lines += [f"  what the ops compute: ops.toml (definition), {made.source}"]
-    lines += [
-        "  other arguments, shapes, dtypes, kernels for NPUs: ops.toml",
-        "  the licence: pyproject.toml",
-    ]
+    lines += [f"  {line}" for line in align(list(project.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
     lines += ["  pip install --no-build-isolation -e ."]
     lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]

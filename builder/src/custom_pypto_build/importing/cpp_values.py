@@ -8,15 +8,18 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import count
+from typing import TypeAlias
 
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.dtypes import DTYPES
 
 _EXPRESSION = re.compile(r"[\w.:<>()+-]{1,100}", re.ASCII)
-_SUFFIXED = re.compile(
-    r"\b(0[xX][\da-fA-F]+(?=[uUlL])|\d[\d.]*(?:[eE][-+]?\d+)?)(?P<suffix>[uUlLfF]{1,3})\b"
+_LITERAL = re.compile(
+    r"(?<![\w.])(?:(?P<int>0|[1-9]\d*|0[xX][\da-fA-F]+)(?P<suffix>[uU]?(?:ll?|LL?)?|(?:ll?|LL?)[uU])"
+    r"|(?P<float>(?:\d+\.\d*|\.\d+)(?:[eE][-+]?\d+)?|\d+[eE][-+]?\d+)[fFlL]?)(?![\w.])"
 )
 _LIMIT_OF_TYPE = re.compile(
     r"\bnumeric_limits<(?P<type>\w+)>::(?P<which>max|min|lowest|epsilon)\(\)"
@@ -58,11 +61,19 @@ _DTYPES = {
     "FLOAT4_E2M1": 40,
 }
 """The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
-_NAMES: dict[str, int | float] = {f"DT_{name}": number for name, number in _DTYPES.items()} | {
-    f"{kind}_{which}": value
-    for kind, values in _LIMITS.items()
-    for which, value in zip(("MAX", "MIN", "LOWEST", "EPSILON"), values, strict=True)
+_INT_MAX = (1 << 31) - 1
+_UNSIGNED = ((1 << 32) - 1, (1 << 64) - 1)
+_Typed: TypeAlias = tuple[int | float, int | float]
+_NAMES: dict[str, _Typed] = {
+    **{f"DT_{name}": (number, _INT_MAX) for name, number in _DTYPES.items()},
+    **{
+        # C++ computes narrower types as int.
+        f"{kind}_{which}": (value, max(values[0], _INT_MAX))
+        for kind, values in _LIMITS.items()
+        for which, value in zip(("MAX", "MIN", "LOWEST", "EPSILON"), values, strict=True)
+    },
 }
+"""Values by name, each with the largest value of its type in C++."""
 
 
 def read_default(text: str, constants: Mapping[str, str]) -> str | None:
@@ -95,18 +106,20 @@ def _read_number(text: str) -> str | None:
     if _EXPRESSION.fullmatch(text) is None:
         return None
     text = _LIMIT_OF_TYPE.sub(_limit_of_type, re.sub(r"\b(?:std|ge|DataType)::", "", text))
-    suffixes = "".join(
-        each["suffix"].upper() for each in _SUFFIXED.finditer(text.partition("<<")[0])
-    )
+    literals = [_literal(each) for each in _LITERAL.finditer(text)]
+    # Python's parser gets the index of each literal, in brackets that the text itself has not.
+    indices = count()
+    text = _LITERAL.sub(lambda _: f"[{next(indices)}]", text.removeprefix("+"))
+    if "--" in text or "++" in text:
+        return None
     try:
-        value = _value(ast.parse(_SUFFIXED.sub(r"\1", text.lstrip("+")), mode="eval").body)
+        result = _value(ast.parse(text, mode="eval").body, literals)
     except SyntaxError:
         return None
-    # A schema has integers of 64 bits; C++ shifts an int without a suffix in 32.
-    bits = 31 if "<<" in text and not suffixes else 63
-    if isinstance(value, int) and not -(2**bits) <= value < 2**bits:
+    # A schema has integers of 64 bits.
+    if result is None or (isinstance(result[0], int) and result[0] >= 2**63):
         return None
-    return None if value is None or ("-" in text and "U" in suffixes) else repr(value)
+    return repr(result[0])
 
 
 def _limit_of_type(limit: re.Match[str]) -> str:
@@ -115,19 +128,38 @@ def _limit_of_type(limit: re.Match[str]) -> str:
     return f"{kind}_{limit['which'].upper()}"
 
 
-def _value(expression: ast.expr) -> int | float | None:
+def _literal(literal: re.Match[str]) -> _Typed | None:
+    """Return a value, and the largest value of its type in C++."""
+    if literal["float"] is not None:
+        value = float(literal["float"])
+        return (value, _DBL.max) if value <= _DBL.max else None
+    number, suffix = int(literal["int"], 0), literal["suffix"].lower()
+    # A decimal number without a suffix has no unsigned type.
+    signed, unsigned = "u" not in suffix, "u" in suffix or literal["int"][1:2] in ("x", "X")
+    for bits in (31, 32, 63, 64):
+        has_type = (unsigned if bits % 32 == 0 else signed) and (bits > 32 or "l" not in suffix)
+        if has_type and number < 1 << bits:
+            return number, (1 << bits) - 1
+    return None
+
+
+def _value(expression: ast.expr, literals: Sequence[_Typed | None]) -> _Typed | None:
+    """Return a value, and the largest value of its type; None also where the type overflows."""
     match expression:
-        case ast.Constant(int() | float() as value) if not isinstance(value, bool):
-            return value
+        case ast.List([ast.Constant(int(index))]):
+            return literals[index]
         case ast.Name(name):
             return _NAMES.get(name)
         case ast.UnaryOp(ast.USub(), operand):
-            number = _value(operand)
-            return None if number is None else -number
+            number, largest = _value(operand, literals) or (0, 0)
+            if largest and largest not in _UNSIGNED and -number <= largest:
+                return -number, largest
         case ast.BinOp(left, ast.LShift(), right):
-            number, bits = _value(left), _value(right)
+            number, largest = _value(left, literals) or (0, 0)
+            bits, _ = _value(right, literals) or (0, 0)
             if isinstance(number, int) and isinstance(bits, int) and 0 <= bits < 64:
-                return number << bits
+                fits = largest and -largest - 1 <= number << bits <= largest
+                return (number << bits, largest) if fits else None
     return None
 
 
@@ -137,7 +169,7 @@ _TORCH_DTYPES = {f"at::k{cpp}": name for name, cpp in DTYPES.items()} | {
 _LIST = re.compile(r"(?:c10::SmallVector<int64_t, *[\w:]+>|at::IntArrayRef)?\{(?P<sizes>.*)\}")
 _EMPTY = ("at::ArrayRef<int64_t>()", "at::IntArrayRef()")
 _SIZE = re.compile(r"(?P<tensor>\w+)\.size\((?P<axis>-?\d{1,2})\)")
-_INTEGER = re.compile(r"(?:\(int64_t\) *)?(?P<digits>-?\d{1,18})[lL]{0,2}")
+_INTEGER = re.compile(r"(?:\(int64_t\) *)?(?P<digits>-?(?:0|[1-9]\d{0,17}))(?:ll?|LL?)?")
 _CHARACTERS = re.compile(r"const_cast<char ?\*>\((?P<name>\w+)\.data\(\)\)")
 
 
@@ -181,8 +213,10 @@ def read_sizes(text: str, tensors: Set[str], ints: Set[str]) -> list[str | tuple
 
 def read_argument(text: str, strings: Set[str]) -> str | None:
     """Return a constant of a call in ops.toml, or one of some arguments that are strings."""
-    text = text.strip().removeprefix("(int64_t)").lstrip()
-    characters = _CHARACTERS.fullmatch(text)
-    if characters is None:
+    text = text.strip()
+    if (number := _INTEGER.fullmatch(text)) is not None:
+        return str(int(number["digits"]))
+    if text in ("true", "false") or text.startswith('"'):
         return _read_scalar(text, {})
-    return characters["name"] if characters["name"] in strings else None
+    characters = _CHARACTERS.fullmatch(text)
+    return characters["name"] if characters and characters["name"] in strings else None

@@ -12,7 +12,7 @@ from custom_pypto_contract.call import GRAPH_ATTRIBUTES
 from custom_pypto_build.ops_header import find_refusal
 
 from . import kernels
-from .new_plugin import NewPlugin, ScaffoldError, free_name, plugin_of
+from .new_plugin import NewOp, NewPlugin, ScaffoldError, free_name, plugin_of
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 """The dtypes of a new op's tensors; gradients that its author adds are checked in float64."""
@@ -131,6 +131,46 @@ def write(made: NewPlugin, folder: Path) -> list[str]:
     return sorted(files)
 
 
+def decisions(made: NewPlugin) -> Iterator[tuple[str, str]]:
+    """Return what the schemas do not say: a subject, and what was written for now."""
+    for op in made.ops:
+        name, arguments = op.schema.name, op.schema.arguments
+        yield f"{name}: what it computes", f"{_summary(op)} (definition in ops.toml, {made.source})"
+        unused = [f"{each.name} ({each.type})" for each in arguments if each.name != op.first]
+        if unused:
+            yield f"{name}: not read yet", ", ".join(unused)
+        if sum(each.is_tensor for each in arguments) + len(op.outputs) > 1:
+            yield f"{name}: shapes and dtypes", f"every tensor is like {op.first} (ops.toml)"
+        if made.has_npu:
+            yield f"{name}: NPU", f"{_launch(op)}, in the order of its header (ops.toml)"
+            if _graph(op) is None:
+                yield f"{name}: graph", "none: an operator takes other arguments (docs/npu.md)"
+    yield "licence", "none (pyproject.toml)"
+
+
+def _summary(op: NewOp) -> str:
+    return f"{op.first} * {op.first}, element by element"
+
+
+def _kernel(op: NewOp) -> str:
+    """Return the name of the kernel for NPUs: my_op has MyOp."""
+    return "".join(part.capitalize() for part in re.split(r"[._]", op.schema.name))
+
+
+def _launch(op: NewOp) -> str:
+    passed = [*(each.name for each in op.schema.arguments), *op.outputs]
+    return f"aclnn{_kernel(op)}({', '.join(passed)})"
+
+
+def _graph(op: NewOp) -> str | None:
+    """Return the operator in graphs, which takes fewer types of arguments; None if not these."""
+    arguments = op.schema.arguments
+    if not {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
+        return None
+    named = ", ".join(f"{each.name}={each.name}" for each in arguments)
+    return f"{_kernel(op)}({named}) -> {', '.join(op.outputs)}"
+
+
 def _contract(made: NewPlugin) -> Iterator[str]:
     """Yield the lines of ops.toml."""
     yield f"# The contract of {made.name}; docs/contract.md of custom_pypto explains the keys."
@@ -145,7 +185,7 @@ def _contract(made: NewPlugin) -> Iterator[str]:
         definition = result if count == 1 else f"({result},) * {count}"
         yield f"[{json.dumps(key) if '.' in key else key}]"
         yield f"schema = {json.dumps(op.schema.text)}"
-        yield f'summary = "{first} * {first}, element by element"'
+        yield f'summary = "{_summary(op)}"'
         yield f'definition = "{definition}"'
         yield 'flops = "0"'
         yield f'bytes = "{" + ".join(f"{each}.nbytes" for each in (first, *op.outputs))}"'
@@ -159,11 +199,6 @@ def _contract(made: NewPlugin) -> Iterator[str]:
             if dtypes != _NARROW_DTYPES:
                 check = f"{first}.dtype in ({', '.join(_NARROW_DTYPES)})"
                 yield f'npu.limits = [{{ argument = "{first}", check = "{check}" }}]'
-            passed, outputs = ", ".join(each.name for each in arguments), ", ".join(op.outputs)
-            # my_op is MyOp
-            kernel = "".join(part.capitalize() for part in re.split(r"[._]", key))
-            yield f'npu.launch = "aclnn{kernel}({passed}, {outputs})"'
-            # An operator in graphs takes fewer types of arguments.
-            if {each.type for each in arguments} <= {"Tensor", "Tensor?", *GRAPH_ATTRIBUTES}:
-                named = ", ".join(f"{each.name}={each.name}" for each in arguments)
-                yield f'npu.graph = "{kernel}({named}) -> {outputs}"'
+            yield f'npu.launch = "{_launch(op)}"'
+            if (graph := _graph(op)) is not None:
+                yield f'npu.graph = "{graph}"'
