@@ -81,9 +81,9 @@ AWQ, LINEAR = {"quant_method": "awq"}, {"targets": ["Linear"]}
 TWO_LAYERS = [f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1)]
 
 
-def quantised(bits: int, *ignored: str) -> dict[str, Any]:
-    """Return what compressed-tensors writes of integer weights into config.json."""
-    group = LINEAR | {"weights": {"type": "int", "num_bits": bits}}
+def quantised(bits: int, *ignored: str, **more: str) -> dict[str, Any]:
+    """Return what compressed-tensors writes into config.json, by default of integer weights."""
+    group = LINEAR | {"weights": {"type": "int", "num_bits": bits} | more}
     return {
         "quant_method": "compressed-tensors",
         "config_groups": {"group_0": group},
@@ -95,6 +95,8 @@ EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
 QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
 BLOCKS_OF_FP8 = Namespace(weight_block_size=[128, 128])
+FP8 = {"quant_method": "fp8"}
+FLOAT_BLOCKS = quantised(8, EXPERTS, type="float", strategy="block")
 
 EIGHT, FOUR = "leave mlp.experts in 16 bits", "no product by weights of 4 bits: use 8 or 16 bits"
 ROUTER = "set scoring_func to sigmoid and topk_method to noaux_tc"
@@ -126,10 +128,23 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({QUANTISED: quantised(4)}, EIGHT),
     ({QUANTISED: FOUR_BITS}, FOUR),
     ({QUANTISED: AWQ | {"bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]}}, FOUR),
+    ({QUANTISED: FP8}, EIGHT),
+    ({QUANTISED: FP8 | {"weight_block_size": [128, 128]}}, EIGHT),
+    ({QUANTISED: quantised(8, type="float", strategy="channel")}, EIGHT),
+    ({QUANTISED: quantised(4, type="float", strategy="tensor_group")}, EIGHT),
+    ({QUANTISED: FLOAT_BLOCKS}, "convert the checkpoint to bfloat16"),
     # AWQ's older key, and weights whose type is the default.
     ({QUANTISED: AWQ | {"w_bit": 4}}, EIGHT),
     ({QUANTISED: {"config_groups": {"0": LINEAR | {"weights": {"num_bits": 8}}}}}, EIGHT),
 ]
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_floats_without_blocks_are_refused_with_amx_too(
+    platform: Any, monkeypatch: pytest.MonkeyPatch, bits: int
+) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    assert EIGHT in refusal(platform, make_config(**{QUANTISED: quantised(bits, type="float")}))
 
 
 def refusal(platform: Any, config: Any, error: type[Exception] = NotImplementedError) -> str:
@@ -183,8 +198,10 @@ SERVED: list[dict[str, Any]] = [
     # A dense model needs no fields of experts.
     {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
     {"cache_config__cache_dtype": "bfloat16"},
+    {QUANTISED: FP8 | {"ignored_layers": ["mlp.experts"]}},
     # Where the CPU has AMX, or vLLM the product.
-    {"quant_config": BLOCKS_OF_FP8},
+    {"quant_config": BLOCKS_OF_FP8, QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
+    {"quant_config": None, QUANTISED: quantised(8, KV_B_PROJ)},
     {QUANTISED: FOUR_BITS},
     {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48},
 ]

@@ -146,7 +146,7 @@ def _check_schema(op: NewOp, *, has_npu: bool) -> None:
         )
     for each in op.schema.returns:
         if each.type != "Tensor":
-            fault = f"returns {each.type}, and ops.toml describes Tensors as outputs; {by_hand}"
+            fault = f"returns {each.type}, and `new` writes ops that return Tensors; {by_hand}"
     for argument in op.schema.arguments:
         if argument.is_mutable:
             fault = f"writes `{argument.name}`; {by_hand}"

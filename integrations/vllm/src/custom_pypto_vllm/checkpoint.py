@@ -23,23 +23,28 @@ def _routes_otherwise(hf: Any) -> bool:
     return bool(_with_experts(hf)) and fields != ("sigmoid", "noaux_tc")
 
 
-def _integer_bits(hf: Any, name: str, layers: range | None = None) -> set[Any]:
-    """Return the sizes of the integers that a weight of `layers`, or of all, consists of."""
+def _formats(hf: Any, name: str, layers: range | None = None) -> set[tuple[str, Any, bool]]:
+    """Return type, bits, and whether in blocks, of a quantised weight of `layers` or of all."""
     found = getattr(hf, "quantization_config", None) or {}
     about = found if isinstance(found, dict) else found.to_dict()
-    # compressed-tensors lists groups and exceptions; GPTQ and AWQ have one size for all.
+    # compressed-tensors lists groups and exceptions; other methods have one format for all.
     ignored = [*(about.get("ignore") or ())]
-    ignored += [f"re:.*{re.escape(each)}" for each in about.get("modules_to_not_convert") or ()]
+    for key in ("modules_to_not_convert", "ignored_layers"):
+        ignored += [f"re:.*{re.escape(each)}" for each in about.get(key) or ()]
     groups = [*(about.get("config_groups") or {}).values()]
     if about.get("quant_method") in ("awq", "gptq"):
         # vLLM reads AWQ's older key, too.
         bits = about.get("bits", about.get("w_bit"))
         groups.append({"targets": ["Linear"], "weights": {"num_bits": bits}})
+    if about.get("quant_method") == "fp8":
+        strategy = "block" if about.get("weight_block_size") else "tensor"
+        weights = {"type": "float", "num_bits": 8, "strategy": strategy}
+        groups.append({"targets": ["Linear"], "weights": weights})
     numbers = range(hf.num_hidden_layers) if layers is None else layers
     return {
-        weights.get("num_bits")
+        (weights.get("type", "int"), weights.get("num_bits"), weights.get("strategy") == "block")
         for group in groups
-        if (weights := group.get("weights")) and weights.get("type", "int") == "int"
+        if (weights := group.get("weights"))
         for layer in (f"model.layers.{each}.{name}" for each in numbers)
         if _matches(group["targets"], layer) and not _matches(ignored, layer)
     }
@@ -52,8 +57,19 @@ def _matches(patterns: Iterable[str], layer: str) -> bool:
     )
 
 
+def _lacks_experts(hf: Any) -> bool:
+    has_amx = torch.cpu._is_amx_tile_supported()
+    formats = _formats(hf, "mlp.experts.0.gate_proj", _with_experts(hf))
+    return any(not has_amx or (kind == "float" and not blocks) for kind, _, blocks in formats)
+
+
+def _lacks_product_of_blocks(hf: Any) -> bool:
+    formats = _formats(hf, "self_attn.o_proj")
+    return not torch.cpu._is_amx_tile_supported() and any(blocks for _, _, blocks in formats)
+
+
 def _lacks_product_of_4_bits(hf: Any) -> bool:
-    if 4 not in _integer_bits(hf, "self_attn.o_proj"):
+    if ("int", 4, False) not in _formats(hf, "self_attn.o_proj"):
         return False
     names.CpuPlatform.import_kernels()
     return not hasattr(torch.ops._C, "cpu_gemm_wna16")
@@ -74,10 +90,15 @@ REFUSALS: dict[Callable[[Any], object], str] = {
         "vLLM would choose other experts, or stop: in config.json, set scoring_func to sigmoid and"
         " topk_method to noaux_tc"
     ),
-    lambda hf: _integer_bits(hf, "mlp.experts.0.gate_proj", _with_experts(hf)): (
-        "vLLM has no experts of integer weights on CPUs: leave mlp.experts in 16 bits"
+    _lacks_experts: (
+        "vLLM has quantised experts only on CPUs with AMX, of integers or blocks of fp8: leave"
+        " mlp.experts in 16 bits"
     ),
-    lambda hf: _integer_bits(hf, "self_attn.kv_b_proj"): (
+    _lacks_product_of_blocks: (
+        "vLLM multiplies by weights in blocks only on CPUs with AMX: convert the checkpoint to"
+        " bfloat16"
+    ),
+    lambda hf: any(kind == "int" for kind, _, _ in _formats(hf, "self_attn.kv_b_proj")): (
         "vLLM cannot split a kv_b_proj of integers on CPUs: leave kv_b_proj in 16 bits"
     ),
     _lacks_product_of_4_bits: (
