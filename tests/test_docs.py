@@ -93,9 +93,14 @@ def test_only_the_readme_says_that_there_are_no_wheels_on_pypi() -> None:
     assert pages == [ROOT / "README.md"]
 
 
-@pytest.mark.parametrize("page", [ROOT / "core" / "README.md", *PLUGIN_PAGES], ids=_name)
-def test_the_page_of_a_wheel_leads_to_its_installation(page: Path) -> None:
-    assert "README.md#install-and-call)" in page.read_text()
+INSTALLATION = r"README.*\.md#(install-and-call|安装与调用)\)|^## (Install and call|安装与调用)$"
+
+
+@pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)
+def test_a_page_with_a_command_for_wheels_leads_to_their_installation(page: Path) -> None:
+    text = page.read_text()
+    if page in PLUGIN_PAGES or re.search(r"pip install [^`\n]*custom-pypto", text):
+        assert re.search(INSTALLATION, text, re.MULTILINE)
 
 
 def test_the_tests_that_hold_promises_are_there() -> None:

@@ -1,5 +1,6 @@
 """custom-pypto import: the files that it writes are valid, whatever the sources contain."""
 
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -36,6 +37,27 @@ def test_what_is_written_is_a_valid_contract_whose_kernels_compile(tmp_path: Pat
     command = compile_command("-fsyntax-only", f"-I{folder}", folder / "npu.cpp")
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+def test_without_its_marks_a_decided_op_is_a_plugin_whose_kernel_compiles(tmp_path: Path) -> None:
+    op = ImportedOp("open", Place("f", 1), "open(Tensor(a!) x) -> ()", {"x": {}})
+    op.launch = "aclnnOpen(x)"
+    op.rules = [{"argument": "x", "check": "x.ndim == 2", "message": "be 2-D"}]
+    op.decide(op.place, Subject.KEY, "what the sources do not say")
+    ops_toml.write(Imported([op]), ["f"], tmp_path)
+    assert (tmp_path / "pyproject.toml").is_file()
+    for name, mark in (("ops.toml", r"^# "), ("npu.cpp", r"^  // ")):
+        path = tmp_path / name
+        write(path, re.sub(mark, "", path.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    # Only the first line was no comment of a comment.
+    first, _, rest = (tmp_path / "ops.toml").read_text(encoding="utf-8").partition("\n")
+    contract = ops_file.read(write(tmp_path / "ops.toml", f"# {first}\n{rest}"))
+    assert [each.schema.name for each in contract.ops] == ["open"]
+    write(tmp_path / "ops.h", ops_header.header_text(contract))
+    command = compile_command("-fsyntax-only", f"-I{tmp_path}", tmp_path / "npu.cpp")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert "ops::open::launch" in (tmp_path / "npu.cpp").read_text(encoding="utf-8")
 
 
 def test_the_page_shows_what_is_written() -> None:

@@ -32,7 +32,7 @@ RMS = 0.577
 class Sizes(samples.Sizes):
     """Sizes of one attention layer and of the batch that it decodes.
 
-    `lengths` are those of the sequences at the first step, the decoded token included.
+    `lengths` has the length of each sequence at the first step, the decoded token included.
     """
 
     name: str = "small"

@@ -396,18 +396,19 @@ def _check_graph_call(op: OpContract, call: Call) -> None:
     for name in call.results:
         if call.results.count(name) > 1:
             raise ContractError(f"it has the result {name!r} twice; name each result once")
-    for parameter, value in call.in_place.items():
-        if value not in written:
+    for parameter, argument in call.in_place.items():
+        if argument not in written:
             raise ContractError(
                 f"the result {parameter!r} is called as a parameter, so the operator writes"
-                f" {value!r}, and the schema does not; give the result another name, or write"
-                f" Tensor(a!) {value} in the schema"
+                f" {argument!r}, and the schema does not; give the result another name, or write"
+                " Tensor(a!) in the schema"
             )
-    for name in written.keys() - {*call.in_place.values()}:
-        raise ContractError(
-            f"the schema writes {name!r}, and no result is called as its parameter; name the"
-            f" parameter among the results: Operator(c={name}) -> c"
-        )
+    for name in written:
+        if name not in call.in_place.values():
+            raise ContractError(
+                f"the schema writes {name!r}, and no result is called as its parameter; name the"
+                f" parameter among the results: Operator(c={name}) -> c"
+            )
     results, returns = len(call.results) - len(call.in_place), len(op.schema.returns)
     if results != returns:
         raise ContractError(f"it has {results} results, but the schema {returns} returns")

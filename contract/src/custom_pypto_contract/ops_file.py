@@ -105,7 +105,10 @@ def read_document(document: Mapping[str, Any], name: str = FILE_NAME) -> OpsFile
     """
     ops = [key for key in document if key not in notation.DOCUMENT]
     if not ops:
-        raise ContractError(f"{name}: there is no op in it; begin one with [my_op]")
+        raise ContractError(
+            f"{name}: there is no op in it; begin one with [my_op]. If `custom-pypto import` wrote"
+            " the file, its ops are comments: decide the lines TO DECIDE, and remove the `# ` marks"
+        )
     try:
         for key, validate in notation.DOCUMENT.items():
             validate(key, document.get(key, {}))

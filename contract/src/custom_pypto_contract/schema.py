@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import cpp_text
-from .errors import ContractError, did_you_mean
+from .errors import ContractError, at, did_you_mean
 from .expression import is_representable
 from .fork_locks import cached
 from .op_name import NAME, parts_of_schema
@@ -119,7 +119,8 @@ def _arguments(text: str) -> Iterator[Argument]:
             raise ContractError(
                 f"schema: an argument cannot be called {name!r}, which is a keyword of Python"
             )
-        type_, alias = _type(match["type"])
+        with at(f"schema: `{name}`"):
+            type_, alias = _type(match["type"])
         if type_ == "Tensor" and default.strip():
             raise ContractError(
                 f"schema: argument `{name}` is a Tensor with a default, which can only be None;"
@@ -172,7 +173,8 @@ def _returns(text: str) -> Iterator[Return]:
         raise ContractError(f"schema: write several returns in parentheses: ({text})")
     for part in parts:
         written, _, name = part.partition(" ")
-        type_, alias = _type(written)
+        with at("schema: a return"):
+            type_, alias = _type(written)
         if alias:
             raise ContractError(
                 f"schema: a return is annotated `({alias})`, but torch.compile cannot take an op"
@@ -186,9 +188,13 @@ def _type(text: str) -> tuple[str, str]:
     """Return the type without its alias annotation and list sizes, and the annotation."""
     match = _TYPE.fullmatch(text)
     if match is None or match["element"] not in ELEMENTS:
+        # A Device is taken, and not offered: an op has that of its tensors.
+        offered = [each for each in ELEMENTS if each != "Device"]
+        is_scalar = match is not None and match["element"] == "Scalar"
         raise ContractError(
-            f"schema: a {text!r} cannot cross torch's stable ABI; use {', '.join(ELEMENTS)}, and"
-            f" lists and optionals of these{did_you_mean(text, ELEMENTS)}"
+            f"a {text!r} cannot cross torch's stable ABI; use {', '.join(offered)}, and lists and"
+            " optionals of these"
+            + ("; for a Scalar, float" if is_scalar else did_you_mean(text, offered))
         )
     element = "int" if match["element"] == "SymInt" else match["element"]
     return element + re.sub(r"\d", "", match["suffix"]), match["alias"] or ""

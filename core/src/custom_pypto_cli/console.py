@@ -21,7 +21,7 @@ def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
     """
     root = argparse.ArgumentParser(
         prog="custom-pypto",
-        description="Shows and checks op plugins; each installed wheel may add commands.",
+        description="Shows, checks and locks op plugins; each installed wheel may add commands.",
         allow_abbrev=False,
     )
     version = distributions.version(CORE) or "(unknown)"

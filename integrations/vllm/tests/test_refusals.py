@@ -201,7 +201,6 @@ SERVED: list[dict[str, Any]] = [
     {QUANTISED: FP8 | {"ignored_layers": ["mlp.experts"]}},
     # Where the CPU has AMX, or vLLM the product.
     {"quant_config": BLOCKS_OF_FP8, QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
-    {"quant_config": None, QUANTISED: quantised(8, KV_B_PROJ)},
     {QUANTISED: FOUR_BITS},
     {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48},
 ]

@@ -85,5 +85,6 @@ def _lines(imported: Imported, written: Sequence[Path]) -> Iterator[str]:
     if not complete:
         yield (
             "ops.toml has no complete op: `python -m custom_pypto_contract` and a build refuse it"
-            " until you decide what is open, and remove the `# ` marks of an op"
+            " until you decide what is open, and remove the `# ` marks of an op, and its `// ` in"
+            " npu.cpp"
         )

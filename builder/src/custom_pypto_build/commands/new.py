@@ -62,6 +62,8 @@ def run(options: argparse.Namespace) -> int:
     lines = [f"wrote {folder}:", *(f"  {name}" for name in written), "", "left to you:"]
     lines += [f"  {line}" for line in align(list(project.decisions(made)))]
     lines += ["", "next:", f"  cd {shlex.quote(str(folder))}"]
+    if made.has_isas:
+        lines += [f"  # by custom-pypto-blocks: {how_to_install('custom-pypto-blocks')}"]
     lines += ["  pip install --no-build-isolation -e ."]
     lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]
     show("\n".join(lines))

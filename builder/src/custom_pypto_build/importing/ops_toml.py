@@ -75,10 +75,11 @@ def write(imported: Imported, sources: Iterable[str], folder: Path) -> list[Path
         ImportingError: one of them exists, or cannot be written.
     """
     ops = imported.ops
-    texts = {ops_file.FILE_NAME: text(ops, sources)}
-    if any(op.is_complete for op in ops):
-        texts[REGISTRATION] = registration(ops)
-        texts[PROJECT] = _project(ops, folder)
+    texts = {
+        ops_file.FILE_NAME: text(ops, sources),
+        REGISTRATION: registration(ops),
+        PROJECT: _project(ops, folder),
+    }
     if imported.decisions:
         texts[DECISIONS] = "\n".join([*imported.decisions, ""])
     paths = [folder / name for name in texts]
@@ -100,7 +101,7 @@ def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
         check_name(name)
     except ScaffoldError as error:
         raise ImportingError(f"--output: {error}") from None
-    names = ", ".join(op.name for op in ops if op.is_complete)
+    names = ", ".join(op.name for op in ops if op.is_complete) or "none is complete yet"
     description = f"custom_pypto ops for NPUs: {names}"
     table = f'sources = ["{REGISTRATION}"]'
     return project.pyproject(name.replace("_", "-"), description, table)
@@ -120,11 +121,12 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
         comments = [str(op.place)]
         comments += [f"TO DECIDE ({each.place}): {each.text}" for each in op.decisions]
         table = list(_table(op)) if op.name else []
+        lines = [*[f"# {one_line(each)}" for each in comments], *table]
         if op.is_complete:
             has_contract = True
         else:
-            comments, table = [*comments, *table], []
-        blocks.append("\n".join([*[f"# {one_line(each)}" for each in comments], *table]))
+            lines = [f"# {one_line(each)}" for each in lines]
+        blocks.append("\n".join(lines))
     document = "\n\n".join(blocks) + "\n"
     if has_contract:
         try:
@@ -135,12 +137,16 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
 
 
 def registration(ops: Iterable[ImportedOp]) -> str:
-    """Return C++ that registers the launch of each complete op as its kernel for NPUs."""
+    """Return C++ that registers the launch of each op as its kernel for NPUs.
+
+    The lines of ops that a person must complete are comments.
+    """
     lines = ['#include "ops.h"', "", "CUSTOM_PYPTO_PLUGIN(plugin) {"]
     for op in ops:
-        if op.is_complete:
-            name = struct_name(op.name)
-            lines.append(f'  plugin.def<ops::{name}>().impl<&ops::{name}::launch>("{NPU}");')
+        if op.name:
+            name = struct_name(one_line(op.name))
+            line = f'plugin.def<ops::{name}>().impl<&ops::{name}::launch>("{NPU}");'
+            lines.append(f"  {line}" if op.is_complete else f"  // {line}")
     return "\n".join([*lines, "}", ""])
 
 

@@ -15,7 +15,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
 _HIDDEN = {
     "torch": "beside which the definition could not name the module torch",
-    "mode": "which torch.compile cannot pass by keyword",
+    "mode": "which torch.compile cannot pass by keyword to an op that writes",
     "out": "which torch.compile takes for the memory of a result",
 }
 """Why no argument has the name."""
@@ -96,7 +96,8 @@ def plan(name: str, schemas: Sequence[str], *, python: bool, npu: bool, isa: boo
         try:
             op = NewOp(parse_schema(text.strip()))
         except ContractError as error:
-            raise ScaffoldError(f"--{error}") from None
+            reason = str(error).removeprefix("schema: ")
+            raise ScaffoldError(f"--schema {text!r}: {reason}") from None
         _check_schema(op, has_npu=npu)
         if ops.setdefault(op.schema.name, op) is not op:
             raise ScaffoldError(f"--schema: two ops are called {op.schema.name!r}; rename one")

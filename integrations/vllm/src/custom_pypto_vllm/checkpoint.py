@@ -60,7 +60,7 @@ def _matches(patterns: Iterable[str], layer: str) -> bool:
 def _lacks_experts(hf: Any) -> bool:
     has_amx = torch.cpu._is_amx_tile_supported()
     formats = _formats(hf, "mlp.experts.0.gate_proj", _with_experts(hf))
-    return any(not has_amx or (kind == "float" and not blocks) for kind, _, blocks in formats)
+    return any(not (blocks and has_amx) for _, _, blocks in formats)
 
 
 def _lacks_product_of_blocks(hf: Any) -> bool:
@@ -91,8 +91,8 @@ REFUSALS: dict[Callable[[Any], object], str] = {
         " topk_method to noaux_tc"
     ),
     _lacks_experts: (
-        "vLLM has quantised experts only on CPUs with AMX, of integers or blocks of fp8: leave"
-        " mlp.experts in 16 bits"
+        "quantised experts are served only in blocks of fp8, on CPUs with AMX: leave mlp.experts"
+        " in 16 bits"
     ),
     _lacks_product_of_blocks: (
         "vLLM multiplies by weights in blocks only on CPUs with AMX: convert the checkpoint to"
