@@ -4,7 +4,9 @@ import gc
 from pathlib import Path
 
 import pytest
+from custom_pypto_build.importing import ops_toml
 from custom_pypto_cli import main
+from custom_pypto_contract import small_file
 from custom_pypto_contract.__main__ import main as contract_main
 
 FILES = ("ops.toml", "npu.cpp", "pyproject.toml", "decisions.txt")
@@ -74,6 +76,16 @@ def test_where_no_op_is_complete_it_says_that_the_file_is_no_contract_yet(
     refusal = contract_main([str(tmp_path / "plugin" / "ops.toml")])
     assert refusal is not None
     assert refusal.startswith("error: ops.toml: there is no op in it; begin one with [my_op]. If `")
+
+
+def test_what_a_build_would_not_read_is_refused_before_the_ops_are_checked(
+    header: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_file, "MAX_SIZE", 64)
+    monkeypatch.setattr(ops_toml, "check", lambda op: pytest.fail("an op was checked"))
+    assert main(["import", "--aclnn", str(header)]) == 2
+    error = capsys.readouterr().err
+    assert "ops.toml would have more than 64 bytes; give fewer files in one call" in error
 
 
 def test_unsuitable_files_are_listed_and_the_others_are_imported(

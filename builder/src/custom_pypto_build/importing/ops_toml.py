@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from custom_pypto_contract import ops_file
+from custom_pypto_contract import ops_file, small_file
 from custom_pypto_contract.dispatch_keys import NPU
 from custom_pypto_contract.errors import ContractError
 
@@ -50,6 +50,18 @@ class Imported:
         found.sort(key=lambda each: each[:2])
         skipped = [one_line(f"skipped: {reason}") for reason in self.skipped]
         return [*skipped, *(line for *_, line in dict.fromkeys(found))]
+
+
+def check_size(ops: Iterable[ImportedOp]) -> None:
+    """Check that a build would read the ops' contracts: checking each op takes a millisecond.
+
+    Raises:
+        ImportingError: they are too large.
+    """
+    tables = (_table(op) for op in ops if op.is_complete)
+    if sum(len(line) + 1 for table in tables for line in table) > small_file.MAX_SIZE:
+        reason = f"ops.toml would have more than {small_file.MAX_SIZE} bytes"
+        raise ImportingError(f"{reason}; give fewer files in one call, or take one by --func")
 
 
 def check(op: ImportedOp) -> ImportedOp:

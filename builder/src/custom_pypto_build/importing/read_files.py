@@ -78,6 +78,7 @@ def read(sources: Sources) -> Imported:
     for op in ops:
         if (problem := problems.get(op.launch.partition("(")[0])) is not None:
             op.decide(problem[0], Subject.KERNEL, problem[1])
+    ops_toml.check_size(ops)
     return Imported(list(_named_once(map(ops_toml.check, ops))), skipped)
 
 
