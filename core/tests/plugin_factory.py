@@ -189,9 +189,10 @@ def link(folder: Path, *packages: str) -> Path:
     """Put links to `packages` into `folder`, with the entry points of their wheels; return it."""
     for package in packages:
         (folder / package).symlink_to(Path(_origin(package)).parent)
-        for wheel in metadata.distributions(name=package):
-            (dist_info := folder / f"{package}-{wheel.version}.dist-info").mkdir(exist_ok=True)
-            (dist_info / "METADATA").write_text(f"Name: {package}\nVersion: {wheel.version}\n")
+        name = package.replace("_cli", "_core")
+        for wheel in metadata.distributions(name=name):
+            (dist_info := folder / f"{name}-{wheel.version}.dist-info").mkdir(exist_ok=True)
+            (dist_info / "METADATA").write_text(f"Name: {name}\nVersion: {wheel.version}\n")
             (dist_info / "entry_points.txt").write_text(wheel.read_text("entry_points.txt") or "")
     return folder
 
