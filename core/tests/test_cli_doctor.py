@@ -143,7 +143,7 @@ def test_works_where_torch_does_not(site, source, reason):
 
 
 def test_works_where_core_s_metadata_are_damaged(site):
-    (info := site / "custom_pypto_core-0.1.0.dist-info").mkdir()
+    (info := site / "custom_pypto_core-0.1.0.dist-info").mkdir(exist_ok=True)
     for name in ("METADATA", "entry_points.txt"):
         (info / name).write_bytes(b"\xff")
     found = report_of(site)["core"]["custom-pypto-core"]
