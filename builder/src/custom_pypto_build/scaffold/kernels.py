@@ -191,8 +191,8 @@ def sources(made: NewPlugin) -> dict[str, str]:
         "loops": each_op(_ISA_LOOP, "\n\n"),
         "rows": each_op(_ISA_ROW),
         "entries": each_op(_PYTHON_ENTRY),
-        "collections": "Callable, Mapping" + ", Sequence" * ("Sequence[" in annotations),
-        "imports": "import torch\n" * ("torch." in annotations),
+        "collections": "Callable, Mapping" + (", Sequence" if "Sequence[" in annotations else ""),
+        "imports": "import torch\n" if "torch." in annotations else "",
         "star_import": STAR_IMPORT,
     }
     return {path: template.format(**parts) for path, template in files.items()}

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+import mindspore
 
-from .op import Op
+from . import ops
 
 
-class _AdvStepFlash(Op):
-    """Advance the tensors of a batch by a step, in place.
-
-    ``adv_step_flash(num_seqs, num_queries, block_size, input_tokens, sampled_token_ids,
-    input_positions, seq_lens, slot_mapping, block_tables)`` is `ops.npu_advance_step_flashattn`
-    with the numbers first.
-    """
-
-    __signature__ = inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-            for name in (
-                *("num_seqs", "num_queries", "block_size", "input_tokens", "sampled_token_ids"),
-                *("input_positions", "seq_lens", "slot_mapping", "block_tables"),
-            )
-        ]
+def adv_step_flash(
+    num_seqs: int,
+    num_queries: int,
+    block_size: int,
+    input_tokens: mindspore.Tensor,
+    sampled_token_ids: mindspore.Tensor,
+    input_positions: mindspore.Tensor,
+    seq_lens: mindspore.Tensor,
+    slot_mapping: mindspore.Tensor,
+    block_tables: mindspore.Tensor,
+) -> None:
+    """Prepare the next step of decoding: `ops.npu_advance_step_flashattn` in another order."""
+    ops.npu_advance_step_flashattn(
+        input_tokens,
+        sampled_token_ids,
+        input_positions,
+        seq_lens,
+        slot_mapping,
+        block_tables,
+        num_seqs,
+        num_queries,
+        block_size,
     )
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Prepare the next step of decoding, in place."""
-        try:
-            given = self.__signature__.bind(*args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"adv_step_flash: {error}") from None
-        return super().__call__(**given.arguments)
-
-
-adv_step_flash = _AdvStepFlash("npu_advance_step_flashattn")
