@@ -15,7 +15,6 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 _LAUNCHED = ("Tensor", "Tensor?", "Tensor[]", "int", "float", "bool", "str", "int[]", "float[]")
 _HIDDEN = {
     "torch": "beside which the definition could not name the module torch",
-    "mode": "which torch.compile cannot pass by keyword to an op that writes",
     "out": "which torch.compile takes for the memory of a result",
 }
 """Why no argument has the name."""
