@@ -251,23 +251,17 @@ def check_file_form(op: OpContract) -> None:
     Raises:
         ContractError: a key says something that samples, kernels or graphs cannot do.
     """
-    _check_mode(op)
+    writes = any(each.is_mutable for each in op.arguments)
+    if writes and any(each.name == "mode" for each in op.arguments):
+        raise ContractError(
+            "schema: torch.compile cannot call an op that writes and has a `mode`; rename `mode`"
+        )
     _check_selectors(op)
     _check_dtypes(op)
     _check_output_dims(op)
     _check_launch(op)
     _check_graph(op)
     _check_definition(op)
-
-
-def _check_mode(op: OpContract) -> None:
-    """Check that an op that writes has no argument `mode`: torch.compile has one of that name."""
-    writes = any(each.is_mutable for each in op.arguments)
-    if writes and any(each.name == "mode" for each in op.arguments):
-        raise ContractError(
-            "schema: the op writes an argument, and torch.compile cannot call such an op with"
-            " an argument `mode`; rename it"
-        )
 
 
 def _check_selectors(op: OpContract) -> None:
