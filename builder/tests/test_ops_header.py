@@ -133,7 +133,7 @@ def base(**changes: Any) -> dict[str, Any]:
 # What `violations` does not make: values, and what is None or empty.
 CHANGED: dict[str, dict[str, Any]] = {
     "quotes": {"cache": torch.ones(1, 4, 1, 8)[..., ::2]},
-    "unicode text": {"mode": "päged"},
+    "unicode text": {"kind": "päged"},
     "float that is whole": {"scale": 2.0, "other": 1.0},
     "float that is small": {"scale": 1e-7, "other": 1e-9},
     "float that is large": {"scale": 12345678.0, "other": 0.0},
@@ -152,8 +152,8 @@ CHANGED: dict[str, dict[str, Any]] = {
     "weight in tiles": {"weight": torch.ones(1, 4, 16)},
     "rank 0": {"x": torch.ones(())},
     "no table": {"table": None},
-    "plain without table": {"mode": "plain", "table": None},
-    "plain table of a 2-D x": {"mode": "plain", "table": torch.zeros(5, dtype=torch.int64)},
+    "plain without table": {"kind": "plain", "table": None},
+    "plain table of a 2-D x": {"kind": "plain", "table": torch.zeros(5, dtype=torch.int64)},
 }
 
 
@@ -191,10 +191,10 @@ def test_limits_are_refused_in_the_words_of_the_converter(seed: int) -> None:
 
 def test_text_of_a_caller_is_escaped_as_in_the_fake() -> None:
     """Which characters, and where: core/tests/test_printable.py."""
-    given = base(mode="a\0b\x1b[31m\n\u202ec")
+    given = base(kind="a\0b\x1b[31m\n\u202ec")
     assert kernel(given) == fake(given)
     assert kernel(given).endswith(r", got 'a\x00b\x1b[31m\n\u202ec'")
-    given = base(mode="\x1b" * 1_000_000)
+    given = base(kind="\x1b" * 1_000_000)
     assert kernel(given) == fake(given)
     assert "characters left out" in kernel(given)
 

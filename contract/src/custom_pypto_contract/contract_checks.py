@@ -251,6 +251,11 @@ def check_file_form(op: OpContract) -> None:
     Raises:
         ContractError: a key says something that samples, kernels or graphs cannot do.
     """
+    writes = any(each.is_mutable for each in op.arguments)
+    if writes and any(each.name == "mode" for each in op.arguments):
+        raise ContractError(
+            "schema: torch.compile cannot call an op that writes and has a `mode`; rename `mode`"
+        )
     _check_selectors(op)
     _check_dtypes(op)
     _check_output_dims(op)

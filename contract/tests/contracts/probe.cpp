@@ -10,7 +10,7 @@ void everything(const ops::everything::Arguments&, const ops::everything::CallSh
 ops::probe_npu::Outputs probe_npu(const ops::probe_npu::Arguments& a,
                                   const ops::probe_npu::CallShape&) {
   const ops::everything::Arguments given{a.x,     a.angles, a.weight, a.cache,     a.bias,
-                                         a.table, a.list,   a.mode,   a.flag,      a.k,
+                                         a.table, a.list,   a.kind,   a.flag,      a.k,
                                          a.most,  a.scale,  a.other,  a.out_dtype, a.sizes};
   const ops::everything::CallShape sizes = ops::everything::check(given);
   if (a.what == "fast") return {ops::everything::fast_supports(given, sizes)};

@@ -114,9 +114,8 @@ def _project(ops: Sequence[ImportedOp], folder: Path) -> str:
     except ScaffoldError as error:
         raise ImportingError(f"--output: {error}") from None
     names = ", ".join(op.name for op in ops if op.is_complete) or "none is complete yet"
-    description = f"custom_pypto ops for NPUs: {names}"
     table = f'sources = ["{REGISTRATION}"]'
-    return project.pyproject(name.replace("_", "-"), description, table)
+    return project.pyproject(name.replace("_", "-"), f"custom_pypto ops for NPUs: {names}", table)
 
 
 def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
@@ -149,10 +148,7 @@ def text(ops: Iterable[ImportedOp], sources: Iterable[str]) -> str:
 
 
 def registration(ops: Iterable[ImportedOp]) -> str:
-    """Return C++ that registers the launch of each op as its kernel for NPUs.
-
-    The lines of ops that a person must complete are comments.
-    """
+    """Return C++ that registers the ops' launches; lines of ops with decisions are comments."""
     lines = ['#include "ops.h"', "", "CUSTOM_PYPTO_PLUGIN(plugin) {"]
     for op in ops:
         if op.name:
