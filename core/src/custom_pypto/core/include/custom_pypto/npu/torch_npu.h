@@ -81,8 +81,8 @@ inline TorchNpu find_torch_npu() {
   if (dlopen(torch_npu_library, RTLD_LAZY | RTLD_NOLOAD) == nullptr) {
     throw std::runtime_error(
         "custom_pypto: torch_npu is not loaded, and nothing else can launch kernels on an NPU; "
-        "install it (`pip install torch_npu`) and `import torch_npu` before the first call of an "
-        "op on an NPU");
+        "install it (`pip install torch_npu==<version of torch>`) and `import torch_npu` before "
+        "the first call of an op on an NPU");
   }
   TorchNpu api{};
   const auto find = [&](const char* mangled, const char* name, auto& function) {
