@@ -110,7 +110,7 @@ print(function(x, ones).tolist())
         ("(ops.twist.out(x, 2, out=ones), ones)[1]", [[21, 22, 23], [24, 25, 26]]),
         ("(ops.twist_(x, 2), x)[1]", [[21, 22, 23], [24, 25, 26]]),
         (
-            "ops.npu_fix_(x, [x.clone(), ones], mode='ab') or x",
+            "ops.npu_fix_(x, [x.clone(), ones], kind='ab') or x",
             [[120912, 120914, 120916], [120918, 120920, 120922]],
         ),
     ],
