@@ -31,7 +31,7 @@ from .sample_generator import (
 )
 
 _OTHER_DTYPES = (torch.int16, torch.float16, torch.float32, torch.bfloat16, torch.bool)
-_WRONG_INTS = (-1, 0, 1, 2, 4, 9)
+_WRONG_INTS = (-2, -1, 0, 1, 2, 4, 9)
 _WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10

@@ -21,8 +21,13 @@ _IN_E4M3 = ("paged", "bsnd", "tnd", "odd-sizes")
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples of npu_lightning_indexer_v2 on `device`."""
     for sample in _first(device):
-        query, key, weights = sample.args
-        yield from _second(replace(sample, args=(query, key, weights.float())))
+        yield from _second(_with_fp32_weights(sample))
+
+
+def _with_fp32_weights(sample: SampleInput) -> SampleInput:
+    query, key, weights = sample.args
+    resized = None if sample.resized is None else _with_fp32_weights(sample.resized)
+    return replace(sample, args=(query, key, weights.float()), resized=resized)
 
 
 def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
