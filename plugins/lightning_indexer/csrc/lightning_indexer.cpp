@@ -79,7 +79,11 @@ void indexer_with_values_cpu(const ValuesIndexer::Arguments& a, const ValuesInde
 
 void lightning_indexer_v2_cpu(const IndexerV2::Arguments& a, const IndexerV2::CallShape& s,
                               const IndexerV2::Outputs& out) {
-  const CallV2 call = {IndexerV2::name, a.q, a.k, a.w, ops::indexer_v2::arguments(a),
+  const CallV2 call = {IndexerV2::name,
+                       a.q,
+                       a.k,
+                       a.w,
+                       ops::indexer_v2::arguments(a),
                        ops::indexer_v2::call_shape(s)};
   select_keys(call, kernels(), out.sparse_indices, a.return_value ? &out.sparse_values : nullptr);
 }

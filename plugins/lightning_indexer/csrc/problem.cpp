@@ -195,9 +195,10 @@ void read_tokens(const CallV2& call, const Side& side, Tokens& tokens) {
     custom_pypto::read_prefix_sums(
         *side.sums, side.total, tokens.lengths,
         [&](int64_t sum, int64_t index, int64_t before) {
-          fail(call.op, side.sums_name, "must be prefix sums, which begin with 0, never decrease and",
-               " are at most ", side.total, " (the number of tokens), got ", sum, " after ", before,
-               " at index ", index);
+          fail(call.op, side.sums_name,
+               "must be prefix sums, which begin with 0, never decrease and", " are at most ",
+               side.total, " (the number of tokens), got ", sum, " after ", before, " at index ",
+               index);
         },
         true);
     put_in_a_row(tokens);

@@ -85,9 +85,8 @@ struct Problem {
   int64_t visible(const Sequence& sequence, int64_t row) const {
     if (!causal) return sequence.tokens;
     const int64_t later = sequence.rows - 1 - row;
-    const int64_t seen = ratio == 1
-                             ? sequence.tokens - later
-                             : (sequence.tokens * ratio + sequence.residual - later) / ratio;
+    const int64_t seen = ratio == 1 ? sequence.tokens - later
+                                    : (sequence.tokens * ratio + sequence.residual - later) / ratio;
     return seen > 0 ? seen : 0;
   }
 };

@@ -191,7 +191,8 @@ Schedule::Worker Schedule::worker(int64_t index) const {
   return {begin + score_bytes_ + select_bytes_, begin, begin + score_bytes_, -1};
 }
 
-void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& worker, const Selected& out) {
+void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& worker,
+                    const Selected& out) {
   const auto task_count = static_cast<int64_t>(tasks_.size());
   for (;;) {
     const int64_t index = next_task_.fetch_add(1, std::memory_order_relaxed);

@@ -20,7 +20,7 @@ namespace custom_pypto_lightning_indexer {
 // Where the results go: problem.rows * problem.key_heads rows of problem.sparse_count numbers each.
 struct Selected {
   int32_t* positions;
-  void* scores = nullptr;  // of the positions, -inf for none; may be null
+  void* scores = nullptr;                 // of the positions, -inf for none; may be null
   Element score_element = Element::fp32;  // or bf16
 
   void clear(int64_t begin, int64_t end) const;

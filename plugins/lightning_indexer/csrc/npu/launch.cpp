@@ -134,13 +134,12 @@ void launch_v2(const V2::Arguments& a, const V2::CallShape& s, const V2::Outputs
     return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
   }
   V2::check_limits_of_aclnnLightningIndexerV2(a, s);
-  CUSTOM_PYPTO_LAUNCH(v2_kernel.get(), aclnnLightningIndexerV2, to_contiguous(a.q),
-                      to_contiguous(a.k), to_contiguous(a.w), to_int32(a.cu_seqlens_q),
-                      to_int32(a.cu_seqlens_k), to_int32(a.seqused_q), to_int32(a.seqused_k),
-                      to_int32(a.cmp_residual_k), to_int32(a.block_table),
-                      to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk, a.max_seqlen_q,
-                      a.layout_q, a.layout_k, a.mask_mode, a.cmp_ratio, a.return_value,
-                      out.sparse_indices, out.sparse_values);
+  CUSTOM_PYPTO_LAUNCH(
+      v2_kernel.get(), aclnnLightningIndexerV2, to_contiguous(a.q), to_contiguous(a.k),
+      to_contiguous(a.w), to_int32(a.cu_seqlens_q), to_int32(a.cu_seqlens_k), to_int32(a.seqused_q),
+      to_int32(a.seqused_k), to_int32(a.cmp_residual_k), to_int32(a.block_table),
+      to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk, a.max_seqlen_q, a.layout_q,
+      a.layout_k, a.mask_mode, a.cmp_ratio, a.return_value, out.sparse_indices, out.sparse_values);
 }
 
 void launch_quant_v2(const QuantV2::Arguments& a, const QuantV2::CallShape& s,
@@ -149,14 +148,14 @@ void launch_quant_v2(const QuantV2::Arguments& a, const QuantV2::CallShape& s,
     return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
   }
   QuantV2::check_limits_of_aclnnQuantLightningIndexerV2(a, s);
-  CUSTOM_PYPTO_LAUNCH(
-      quant_v2_kernel.get(), aclnnQuantLightningIndexerV2, to_contiguous(a.query),
-      to_contiguous(a.key), to_contiguous(a.weights), to_contiguous(a.query_dequant_scale),
-      to_contiguous(a.key_dequant_scale), to_int32(a.cu_seqlens_q), to_int32(a.cu_seqlens_k),
-      to_int32(a.seqused_q), to_int32(a.seqused_k), to_int32(a.cmp_residual_k),
-      to_int32(a.block_table), to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk,
-      a.quant_mode, a.max_seqlen_q, a.layout_q, a.layout_k, a.mask_mode, a.cmp_ratio,
-      a.return_value, out.sparse_indices, out.sparse_values);
+  CUSTOM_PYPTO_LAUNCH(quant_v2_kernel.get(), aclnnQuantLightningIndexerV2, to_contiguous(a.query),
+                      to_contiguous(a.key), to_contiguous(a.weights),
+                      to_contiguous(a.query_dequant_scale), to_contiguous(a.key_dequant_scale),
+                      to_int32(a.cu_seqlens_q), to_int32(a.cu_seqlens_k), to_int32(a.seqused_q),
+                      to_int32(a.seqused_k), to_int32(a.cmp_residual_k), to_int32(a.block_table),
+                      to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk, a.quant_mode,
+                      a.max_seqlen_q, a.layout_q, a.layout_k, a.mask_mode, a.cmp_ratio,
+                      a.return_value, out.sparse_indices, out.sparse_values);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu
