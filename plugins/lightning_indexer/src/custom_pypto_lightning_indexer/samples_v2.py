@@ -57,13 +57,8 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
 
     With a ratio it has residuals, offsets, metadata and values.
     """
-    given = {
-        "layout_query": "BSND",
-        "layout_key": "PA_BSND",
-        "sparse_count": 2048,
-        "sparse_mode": 3,
-    }
-    given |= sample.kwargs
+    given: dict[str, Any] = {"layout_query": "BSND", "layout_key": "PA_BSND", "sparse_count": 2048}
+    given |= {"sparse_mode": 3, **sample.kwargs}
     tensors = sample.args[:5]
     query, key = tensors[:2]
     is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
