@@ -62,7 +62,8 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
     tensors = sample.args[:5]
     query, key = tensors[:2]
     is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
-    queries, keys = (given.get(f"actual_seq_lengths_{name}") for name in ("query", "key"))
+    queries: Any = given.get("actual_seq_lengths_query")
+    keys: Any = given.get("actual_seq_lengths_key")
     options: dict[str, Any] = {
         "cu_seqlens_q": _from_0(queries) if is_tnd else None,
         "cu_seqlens_k": _from_0(keys) if given["layout_key"] == "TND" else None,
@@ -75,10 +76,14 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
     }
     if ratio > 1:
         batch = len(queries if is_tnd else query)
-        offsets = torch.arange(query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32)
+        offsets = torch.arange(
+            query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32, device="cpu"
+        )
         options |= {
             "cmp_ratio": ratio,
-            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32) % ratio).to(query.device),
+            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32, device="cpu") % ratio).to(
+                query.device
+            ),
             "output_idx_offset": offsets.view(*query.shape[:-2], -1).to(query.device),
             "metadata": torch.zeros(1024, dtype=torch.int32, device=query.device),
             "return_value": 1,
