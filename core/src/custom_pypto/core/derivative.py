@@ -70,9 +70,15 @@ def _register_with_keyword_tensors(
         return (*found, *[None] * (len(defaults) - len(found)))
 
     # The op as torch's function takes it: its arguments are all positional.
-    schema = torch._C.parse_schema(str(function._schema).replace("*, ", "", 1))
+    arguments = [
+        SimpleNamespace(name=each.name, type=each.type, kwarg_only=False)
+        for each in function._schema.arguments
+    ]
+    schema = SimpleNamespace(arguments=arguments, returns=function._schema.returns)
     names = dict(_namespace=NAMESPACE, _opname=op, _overloadname=function._overloadname)
-    positional: Any = SimpleNamespace(**names, _schema=schema, redispatch=redispatch)
+    positional: Any = SimpleNamespace(
+        **names, _schema=schema, redispatch=redispatch, tags=function.tags
+    )
     derivative = make_autograd_impl(positional, Info(backward_all, setup_all))
 
     def kernel(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
