@@ -54,6 +54,7 @@ void attention_fp64(const Forward::Arguments& arguments, const Forward::CallShap
 
 // The results that Grad allocates, on the device of q: of what is None, [0].
 Grad::Outputs allocate(const Grad::Arguments& arguments);
+void fill_zeros(const Grad::Outputs& outputs);
 
 // The bits do not depend on the number of threads.
 Grad::Outputs attention_grad(const Grad::Arguments& arguments, const Grad::CallShape& sizes);

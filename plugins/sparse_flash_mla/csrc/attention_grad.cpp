@@ -66,8 +66,9 @@ class AttentionGrad {
   }
 
   void run() {
-    fill_zeros(out_.ori_softmax_l1_norm);
-    fill_zeros(out_.cmp_softmax_l1_norm);
+    for (const Tensor& means : {out_.ori_softmax_l1_norm, out_.cmp_softmax_l1_norm}) {
+      std::fill_n(means.mutable_data_ptr<float>(), means.numel(), 0.0f);
+    }
     const auto queries = static_cast<int64_t>(rows_.queries().size());
     for (int64_t begin = 0; begin < queries;) {
       int64_t end = begin + 1;
@@ -153,10 +154,6 @@ class AttentionGrad {
       return arena.used();
     }
   };
-
-  static void fill_zeros(const Tensor& tensor) {
-    std::fill_n(tensor.mutable_data_ptr<float>(), tensor.numel(), 0.0f);
-  }
 
   int64_t token_bytes(int64_t query) const { return Kept().cut(nullptr, rows_.most(query), s_); }
 
@@ -331,13 +328,17 @@ Grad::Outputs allocate(const Grad::Arguments& a) {
           means(a.cmp_sparse_indices)};
 }
 
+void fill_zeros(const Grad::Outputs& out) {
+  for (Tensor each : {out.dq, out.dori_kv, out.dcmp_kv, out.dsinks, out.ori_softmax_l1_norm,
+                      out.cmp_softmax_l1_norm}) {
+    torch::stable::fill_(each, 0);
+  }
+}
+
 Grad::Outputs attention_grad(const Grad::Arguments& a, const Grad::CallShape& s) {
   Grad::Outputs out = allocate(a);
   if (a.q.numel() == 0) {
-    for (Tensor each :
-         {out.dori_kv, out.dcmp_kv, out.dsinks, out.ori_softmax_l1_norm, out.cmp_softmax_l1_norm}) {
-      torch::stable::fill_(each, 0);
-    }
+    fill_zeros(out);
     return out;
   }
   visit_dtype<custom_pypto::BFloat16, Half, float, double>(
