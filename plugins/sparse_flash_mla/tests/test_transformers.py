@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import custom_pypto.core  # noqa: F401  the ops
 import pytest
 import torch
 from torch import Tensor, nn
