@@ -32,7 +32,9 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
     pages = {}
     if given["layout_kv"] == "PA_BBND":
         kept = {n: given[n] for n in ("ori_kv", "cmp_kv") if given[n] is not None}
-        pages = {n: (kv, _blocks(kv, given[n.replace("kv", "block_table")])) for n, kv in kept.items()}
+        pages = {
+            n: (kv, _blocks(kv, given[n.replace("kv", "block_table")])) for n, kv in kept.items()
+        }
         given |= _without_pages(pages, given["layout_q"])
     options = {name: each for name, each in given.items() if name not in _FORWARD_ONLY}
     # CANN's kernel of gradients has other metadata, which Atlas A2 and A3 do not take.

@@ -219,7 +219,9 @@ def samples(device: str) -> Iterator[SampleInput]:
     yield _sample(call(SMALL, cmp_topk_length=counts[..., None]), "counted-indices")
     used = torch.tensor([3, 0, 1], dtype=torch.int32, device=device)
     yield _sample(call(SMALL, seqused_q=used), "padded")
-    yield _sample(call(SMALL, sinks=None, ori_mask_mode=3, cmp_mask_mode=0, cmp_residual_kv=None), "causal")
+    yield _sample(
+        call(SMALL, sinks=None, ori_mask_mode=3, cmp_mask_mode=0, cmp_residual_kv=None), "causal"
+    )
     yield _sample(call(SMALL, "hca", ori_win_left=-1, ori_win_right=2), "both-sides")
     for case in CASES:
         yield _sample(call(TINY, case, sinks=None), f"fp64-{case}")
