@@ -317,14 +317,15 @@ class Candidate:
         kind, _, rest = values.partition(" ")
         if kind == "prefix_sums":
             first, _, last = rest.rpartition("..")
-            ends = [self._value(expression.parse(each)) for each in (first, last) if each]
+            ends = [self._value(expression.parse(each)) or 0 for each in (first, last) if each]
             inner = count - len(ends)
             if inner < 0 and ends[-1] > 0:
                 raise ValueError("no room for prefix sums")
             ends += (self._random.randint(0, ends[-1]) for _ in range(inner))
             return sorted(ends)[:count]
         text = rest if kind == "distinct" else values
-        low, high = (self._value(expression.parse(each)) for each in text.split(".."))
+        # A wrong call may lack the tensor that has a dim.
+        low, high = (self._value(expression.parse(each)) or 0 for each in text.split(".."))
         if low > high and count:
             raise ValueError("no value fits")
         if kind == "distinct":

@@ -51,5 +51,5 @@ def check_has_samples(op: Op) -> None:
         raise AssertionError(
             f"{op.name} is differentiable but has no float64 sample: let its positional"
             " floating-point tensors be float64, and add a small sample where all of them are;"
-            " gradients are checked with it. Keyword-only tensors get no gradient"
+            " gradients are checked with it"
         )

@@ -119,7 +119,8 @@ def check_second_gradients(case: Case) -> None:
 
 def _check_gradients(case: Case, check: Callable[..., bool], what: str) -> None:
     call = case.copy()
-    inputs = {name: tensor.clone().requires_grad_() for name, tensor in call.differentiable.items()}
+    tensors = call.differentiable | _keyword_only_with_gradients(call.copy())
+    inputs = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
 
     def function(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = call.replace(dict(zip(inputs, tensors, strict=True))).run()
@@ -132,3 +133,24 @@ def _check_gradients(case: Case, check: Callable[..., bool], what: str) -> None:
         raise AssertionError(
             f"{case.name}: the {what} with respect to {', '.join(inputs)} are wrong: {error}"
         ) from error
+
+
+def _keyword_only_with_gradients(call: Case) -> dict[str, torch.Tensor]:
+    """The float64 keyword-only tensors to which the op gives a gradient; it need not."""
+    given = {
+        name: tensor
+        for name, tensor in call.immutable.items()
+        if tensor.dtype == torch.float64 and name not in call.differentiable
+    }
+    if not given:
+        return {}
+    for tensor in given.values():
+        tensor.requires_grad_()
+    results = [each for each in tensor_outputs(call.run()).values() if each.requires_grad]
+    total = torch.stack([each.sum() for each in results]).sum()
+    found = torch.autograd.grad(total, [*given.values()], allow_unused=True)
+    return {
+        name: tensor.detach()
+        for (name, tensor), gradient in zip(given.items(), found, strict=True)
+        if gradient is not None
+    }
