@@ -140,7 +140,7 @@ def sinkhorn(
         sums.append(total)
     norm, total = x.new_empty(0), x.new_empty(0)
     if out_flag:
-        tiles = [tile for tile in _tiles(len(matrices), n) if len(tile)]
+        tiles = [*_tiles(len(matrices), n)]
         norm = torch.cat([_norm_of([each[tile] for each in steps]) for tile in tiles] or [norm])
         total = torch.cat([_sums_of([each[tile] for each in sums]) for tile in tiles] or [total])
     return result.reshape(x.shape).to(x.dtype), norm.to(x.dtype), total.to(x.dtype)
@@ -181,7 +181,7 @@ def _tiles(tokens: int, n: int) -> Iterator[Tensor]:
 
     memory = (248 * 1024 - 64 - 512) // 2
     of_tile = of_core if size(of_core) <= memory else memory // size(1) // 8 * 8
-    for core in torch.arange(tokens).split(of_core):
+    for core in torch.arange(tokens).split(of_core) if tokens else ():
         yield from core.split(of_tile)
 
 
