@@ -3,12 +3,14 @@
 import pytest
 import torch
 from custom_pypto_mhc import npu_mhc_post, npu_mhc_pre, npu_mhc_sinkhorn
-from transformers.models.deepseek_v4.configuration_deepseek_v4 import DeepseekV4Config
-from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4HyperConnection
 
 
 @pytest.mark.parametrize("n", [4, 6, 8])
 def test_coefficients_and_streams_are_those_of_the_module(n: int) -> None:
+    # Here, since environments that run other tests of this folder have no transformers.
+    from transformers.models.deepseek_v4.configuration_deepseek_v4 import DeepseekV4Config
+    from transformers.models.deepseek_v4.modeling_deepseek_v4 import DeepseekV4HyperConnection
+
     torch.manual_seed(n)
     config = DeepseekV4Config(hidden_size=256, hc_mult=n)
     module = DeepseekV4HyperConnection(config)

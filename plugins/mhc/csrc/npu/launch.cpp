@@ -43,7 +43,7 @@ std::optional<Tensor> result(bool is_given, const Tensor& tensor) {
 
 void pre(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& out) {
   if (a.x.numel() == 0) return;
-  Pre::check_limits_of_aclnnMhcPre(a, s);
+  Pre::check_limits(a, s);
   const auto& kernel = pre_kernels.get();
   const bool has_res = s.A == 3;
   const bool is_kept = a.out_flag == 1;
@@ -77,8 +77,7 @@ void pre_grad(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
     }
     return;
   }
-  PreGrad::check_limits_of_aclnnMhcPre(a, s);
-  PreGrad::check_limits_of_aclnnMhcPreBackward(a, s);
+  PreGrad::check_limits(a, s);
   CUSTOM_PYPTO_LAUNCH(pre_grad_kernels.get(), aclnnMhcPreBackward, to_contiguous(a.x),
                       to_contiguous(a.phi), to_contiguous(a.alpha), to_contiguous(a.grad_h_in),
                       to_contiguous(a.grad_h_post), to_contiguous(a.grad_h_res),
@@ -91,7 +90,7 @@ void pre_grad(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
 void sinkhorn(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
               const Sinkhorn::Outputs& out) {
   if (a.x.numel() == 0) return;
-  Sinkhorn::check_limits_of_aclnnMhcSinkhorn(a, s);
+  Sinkhorn::check_limits(a, s);
   const bool is_kept = a.out_flag == 1;
   CUSTOM_PYPTO_LAUNCH(sinkhorn_kernels.get(), aclnnMhcSinkhorn, to_contiguous(a.x),
                       static_cast<float>(a.eps), a.num_iters, out.y, result(is_kept, out.norm),
@@ -101,14 +100,14 @@ void sinkhorn(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
 void sinkhorn_grad(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
                    const SinkhornGrad::Outputs& out) {
   if (a.grad_y.numel() == 0) return;
-  SinkhornGrad::check_limits_of_aclnnMhcSinkhornBackward(a, s);
+  SinkhornGrad::check_limits(a, s);
   CUSTOM_PYPTO_LAUNCH(sinkhorn_grad_kernels.get(), aclnnMhcSinkhornBackward, to_contiguous(a.grad_y),
                       to_contiguous(a.norm), to_contiguous(a.sum), out.grad_x);
 }
 
 void post(const Post::Arguments& a, const Post::CallShape& s, const Post::Outputs& out) {
   if (a.x.numel() == 0) return;
-  Post::check_limits_of_aclnnMhcPost(a, s);
+  Post::check_limits(a, s);
   CUSTOM_PYPTO_LAUNCH(post_kernels.get(), aclnnMhcPost, to_contiguous(a.x), to_contiguous(a.h_res),
                       to_contiguous(a.h_out), to_contiguous(a.h_post), out.y);
 }
@@ -116,7 +115,7 @@ void post(const Post::Arguments& a, const Post::CallShape& s, const Post::Output
 void post_grad(const PostGrad::Arguments& a, const PostGrad::CallShape& s,
                const PostGrad::Outputs& out) {
   if (a.x.numel() == 0) return;
-  PostGrad::check_limits_of_aclnnMhcPost(a, s);
+  PostGrad::check_limits(a, s);
   CUSTOM_PYPTO_LAUNCH(post_grad_kernels.get(), aclnnMhcPostBackward, to_contiguous(a.grad_y),
                       to_contiguous(a.x), to_contiguous(a.h_res), to_contiguous(a.h_out),
                       to_contiguous(a.h_post), out.grad_x, out.grad_h_res, out.grad_h_out,
