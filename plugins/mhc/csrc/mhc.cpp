@@ -35,7 +35,8 @@ constexpr bool is_double(ScalarType dtype) { return dtype == ScalarType::Double;
 
 const Kernels& kernels_of(const Tensor& x) {
   const ScalarType dtype = x.scalar_type();
-  return kernels().of_dtype[is_double(dtype) ? kFloatElements : static_cast<int>(element_of(dtype))];
+  return kernels()
+      .of_dtype[is_double(dtype) ? kFloatElements : static_cast<int>(element_of(dtype))];
 }
 
 // The place of the kernels for n streams.
@@ -97,8 +98,18 @@ void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs&
   const Input alpha(a.alpha);
   const Input bias(a.bias);
 
-  PreTask rest = {sizes, x.data(), alpha.data(), bias.data(), data_of(h_mix), data_of(inv_rms),
-                  a.hc_eps, 0, 0, data_of(out.h_in), data_of(out.h_post), data_of(out.h_res),
+  PreTask rest = {sizes,
+                  x.data(),
+                  alpha.data(),
+                  bias.data(),
+                  data_of(h_mix),
+                  data_of(inv_rms),
+                  a.hc_eps,
+                  0,
+                  0,
+                  data_of(out.h_in),
+                  data_of(out.h_post),
+                  data_of(out.h_res),
                   is_kept ? data_of(out.h_pre) : nullptr};
   const auto finish = [&](int64_t first, int64_t count) {
     PreTask task = rest;
@@ -114,7 +125,8 @@ void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs&
   const int64_t rows_of_part = divide_up(sizes.rows, parts);
   const int64_t work = together * rows_of_part * sizes.depth;
   parallel_for(0, blocks * parts, divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
-    char* scratch = Scratch::of_thread(kMixTokens * kMixDepth * static_cast<int64_t>(sizeof(double)));
+    char* scratch =
+        Scratch::of_thread(kMixTokens * kMixDepth * static_cast<int64_t>(sizeof(double)));
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit / parts * together;
       const int64_t count = std::min(together, sizes.tokens - first);
@@ -163,7 +175,8 @@ void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
       kernel.pre_grad_columns({sizes, x.data(), grad_h_in.data(), grad_x_post.data(), phi.data(),
                                gamma.data(), h_pre.data(), data_of(grad_mix), data_of(x_factor),
                                unit / parts, first, std::min(kGradColumns, sizes.columns - first),
-                               data_of(out.grad_x), data_of(out.grad_phi), data_of(out.grad_gamma)});
+                               data_of(out.grad_x), data_of(out.grad_phi),
+                               data_of(out.grad_gamma)});
     }
   });
 
@@ -197,8 +210,8 @@ void post_cpu(const Post::Arguments& a, const Post::CallShape&, const Post::Outp
   const Input h_out(a.h_out);
   const Input h_post(a.h_post);
   for_tokens(sizes, [&](int64_t first, int64_t count) {
-    kernels_of(a.x).post[place_of(sizes.streams)]({sizes, x.data(), h_res.data(), h_out.data(),
-                                                   h_post.data(), first, count, data_of(out.y)});
+    kernels_of(a.x).post[place_of(sizes.streams)](
+        {sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), first, count, data_of(out.y)});
   });
 }
 
@@ -260,8 +273,8 @@ void sinkhorn_grad_cpu(const SinkhornGrad::Arguments& a, const SinkhornGrad::Cal
   const Tensor norm = to_contiguous(a.norm);
   const Tensor sum = to_contiguous(a.sum);
   run_tiles(kernels().sinkhorn_grad[is_double(norm.scalar_type())][place_of(s.n)], a.grad_y,
-            s.N / (2 * ops::ROW * tokens), 0, out.grad_x,
-            const_cast<void*>(norm.const_data_ptr()), const_cast<void*>(sum.const_data_ptr()));
+            s.N / (2 * ops::ROW * tokens), 0, out.grad_x, const_cast<void*>(norm.const_data_ptr()),
+            const_cast<void*>(sum.const_data_ptr()));
 }
 
 }  // namespace
@@ -270,7 +283,8 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<Pre>().impl<&pre_cpu>("CPU").impl<&npu::pre>("PrivateUse1");
   plugin.def<PreGrad>().impl<&pre_grad_cpu>("CPU").impl<&npu::pre_grad>("PrivateUse1");
   plugin.def<Sinkhorn>().impl<&sinkhorn_cpu>("CPU").impl<&npu::sinkhorn>("PrivateUse1");
-  plugin.def<SinkhornGrad>().impl<&sinkhorn_grad_cpu>("CPU").impl<&npu::sinkhorn_grad>("PrivateUse1");
+  plugin.def<SinkhornGrad>().impl<&sinkhorn_grad_cpu>("CPU").impl<&npu::sinkhorn_grad>(
+      "PrivateUse1");
   plugin.def<Post>().impl<&post_cpu>("CPU").impl<&npu::post>("PrivateUse1");
   plugin.def<PostGrad>().impl<&post_grad_cpu>("CPU").impl<&npu::post_grad>("PrivateUse1");
 }

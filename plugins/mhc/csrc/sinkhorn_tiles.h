@@ -46,7 +46,8 @@ class SinkhornTiles {
 
   // The matrices read and written, the rows of norm and of sum of an iteration.
   static int64_t bytes(int64_t tokens, int64_t streams) {
-    const int64_t matrix = custom_pypto::divide_up(tokens * streams * streams, kMultiple) * kMultiple;
+    const int64_t matrix =
+        custom_pypto::divide_up(tokens * streams * streams, kMultiple) * kMultiple;
     return 4 * (2 * matrix + 2 * kMultiple * tokens * (streams + 1));
   }
 

@@ -21,7 +21,7 @@ STREAMS = (4, 6, 8)
 
 def make_layer(
     tokens: int, n: int, columns: int, dtype: torch.dtype = torch.float32
-) -> dict[str, Tensor]:
+) -> dict[str, Any]:
     """Return x, the weights of npu_mhc_pre, and the output of a layer."""
     generator = torch.Generator().manual_seed(n * columns + tokens)
     rows = n * n + 2 * n
@@ -50,10 +50,10 @@ def run_eager(x: Tensor, phi: Tensor, alpha: Tensor, bias: Tensor, h_out: Tensor
     n, wide = x.shape[-2], x.to(phi.dtype)
     flat = wide.flatten(1)
     normed = flat * (flat.square().mean(-1, keepdim=True) + 1e-6).rsqrt()
-    parts = (normed @ phi.T).split([n, n, n * n], -1)
+    parts = torch.split(normed @ phi.T, [n, n, n * n], -1)
     gates, post, res = (
         part * scale + offset
-        for part, scale, offset in zip(parts, alpha, bias.split([n, n, n * n]), strict=True)
+        for part, scale, offset in zip(parts, alpha, torch.split(bias, [n, n, n * n]), strict=True)
     )
     h_in = ((gates.sigmoid() + 1e-6).unsqueeze(-1) * wide).sum(1)
     mixed = res.unflatten(-1, (n, n)).softmax(-1) + 1e-6
@@ -139,7 +139,8 @@ def test_extreme_streams_have_finite_results(size: float) -> None:
     wide = {name: each.double() for name, each in given.items()}
     expected = run_eager(**wide)
     # The squares of 1e30 are inf in fp32, for which the norm is zero, as in eager.
-    assert h_in.isfinite().all() and y.isfinite().all()
+    assert h_in.isfinite().all()
+    assert y.isfinite().all()
     if size < 1:
         assert_near(h_in, expected[0], 1e-6)
         assert_near(y, expected[1], 1e-6)
@@ -168,9 +169,7 @@ def test_nan_stays_in_its_token() -> None:
 def test_hf32_rounds_both_factors() -> None:
     given = make_layer(4, 4, 256)
     del given["h_out"]
-    exact, rounded = (
-        npu_mhc_pre(**given, out_flag=1, inner_precise=mode)[4] for mode in (0, 1)
-    )
+    exact, rounded = (npu_mhc_pre(**given, out_flag=1, inner_precise=mode)[4] for mode in (0, 1))
     expected = reference.pre(**given, out_flag=1, inner_precise=1)[4]
     assert_near(rounded, expected, 1e-6)
     assert 1e-6 < (rounded - exact).abs().max() < 1e-2

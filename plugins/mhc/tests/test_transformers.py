@@ -26,9 +26,7 @@ def test_coefficients_and_streams_are_those_of_the_module(n: int) -> None:
             norm_eps=config.rms_norm_eps,
             hc_eps=config.hc_eps,
         )
-        mixed, _, _ = npu_mhc_sinkhorn(
-            h_res, eps=config.hc_eps, num_iters=config.hc_sinkhorn_iters
-        )
+        mixed, _, _ = npu_mhc_sinkhorn(h_res, eps=config.hc_eps, num_iters=config.hc_sinkhorn_iters)
         y = npu_mhc_post(x, mixed, layer, h_post)
     pairs = {"h_in": (h_in, collapsed), "h_post": (h_post, post), "h_res": (mixed, comb)}
     for name, (actual, expected) in {**pairs, "y": (y, streams)}.items():

@@ -42,11 +42,11 @@ struct MixTask {
 // The coefficients and h_in of the tokens [first, first + count), from h_mix and inv_rms.
 struct PreTask {
   Sizes sizes;
-  const void* x;       // [tokens, streams, columns], of x's dtype
-  const void* alpha;   // [3], or [2] without h_res
-  const void* bias;    // [rows]
-  const void* h_mix;   // [tokens, rows]
-  const void* inv_rms; // [tokens]
+  const void* x;        // [tokens, streams, columns], of x's dtype
+  const void* alpha;    // [3], or [2] without h_res
+  const void* bias;     // [rows]
+  const void* h_mix;    // [tokens, rows]
+  const void* inv_rms;  // [tokens]
   double hc_eps;
   int64_t first;
   int64_t count;
@@ -59,7 +59,7 @@ struct PreTask {
 // The gradients of what each token has of its own, of the tokens [first, first + count).
 struct PreGradRowsTask {
   Sizes sizes;
-  const void* x;            // of x's dtype
+  const void* x;  // of x's dtype
   const void* alpha;
   const void* grad_h_in;    // [tokens, columns], of x's dtype
   const void* grad_h_post;  // [tokens, streams]

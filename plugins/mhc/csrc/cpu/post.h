@@ -76,7 +76,8 @@ void post_grad(const PostGradTask& task) {
       const int64_t row = (token * kStreams + from) * kStreams;
       const Element* const x = at<Element>(task.of.x, place);
       Element* const grad_x = at<Element>(task.grad_x, place);
-      const Number* const h_res = task.of.h_res == nullptr ? nullptr : at<Number>(task.of.h_res, row);
+      const Number* const h_res =
+          task.of.h_res == nullptr ? nullptr : at<Number>(task.of.h_res, row);
       clear();
       for_vectors<Element>(columns, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
         const Vector of_x = get(x + i, how);

@@ -49,9 +49,8 @@ void multiply_tile(const Number* x, int64_t tokens, const Number* phi, int64_t p
   });
   for_vectors<Number>(depth, [&](int64_t k, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
     Vector of_phi[kRows];
-    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
-      of_phi[r] = get(phi + r * phi_stride + k, how);
-    });
+    unroll<kRows>(
+        [&](int r) CUSTOM_PYPTO_INLINE_LAMBDA { of_phi[r] = get(phi + r * phi_stride + k, how); });
     unroll<kTokens>([&](int t) CUSTOM_PYPTO_INLINE_LAMBDA {
       const Vector of_x = load(x + t * kMixDepth + k);
       unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -83,8 +82,7 @@ void mix(const MixTask& task) {
     const int64_t count = depth - k < kMixDepth ? depth - k : kMixDepth;
     for (int64_t t = 0; t < task.count; ++t) {
       const Element* const x = at<Element>(task.x, (task.first + t) * depth + k);
-      const Number* const gamma =
-          task.gamma == nullptr ? nullptr : at<Number>(task.gamma, k);
+      const Number* const gamma = task.gamma == nullptr ? nullptr : at<Number>(task.gamma, k);
       Number* const row = wide + t * kMixDepth;
       Vector sum{};
       for_vectors<Element>(count, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {

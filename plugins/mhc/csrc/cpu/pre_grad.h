@@ -46,8 +46,8 @@ void pre_grad_rows(const PreGradRowsTask& task) {
       grad_inv_rms += grad * *at<Number>(task.h_mix, token * rows + row);
       grad_mix[row] = grad * inv_rms;
     }
-    *at<Number>(task.x_factor, token) = -grad_inv_rms * inv_rms * inv_rms * inv_rms /
-                                        static_cast<Number>(task.sizes.depth);
+    *at<Number>(task.x_factor, token) =
+        -grad_inv_rms * inv_rms * inv_rms * inv_rms / static_cast<Number>(task.sizes.depth);
   }
 }
 

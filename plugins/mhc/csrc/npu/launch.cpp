@@ -101,8 +101,9 @@ void sinkhorn_grad(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallSha
                    const SinkhornGrad::Outputs& out) {
   if (a.grad_y.numel() == 0) return;
   SinkhornGrad::check_limits(a, s);
-  CUSTOM_PYPTO_LAUNCH(sinkhorn_grad_kernels.get(), aclnnMhcSinkhornBackward, to_contiguous(a.grad_y),
-                      to_contiguous(a.norm), to_contiguous(a.sum), out.grad_x);
+  CUSTOM_PYPTO_LAUNCH(sinkhorn_grad_kernels.get(), aclnnMhcSinkhornBackward,
+                      to_contiguous(a.grad_y), to_contiguous(a.norm), to_contiguous(a.sum),
+                      out.grad_x);
 }
 
 void post(const Post::Arguments& a, const Post::CallShape& s, const Post::Outputs& out) {

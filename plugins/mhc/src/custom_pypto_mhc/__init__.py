@@ -6,7 +6,6 @@ README.md of the distribution defines every op in PyTorch; ops.toml is their con
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -55,7 +55,9 @@ def pre(
     parts = (h_mix * inv_rms.unsqueeze(-1)).split(sizes, -1)
     parts = tuple(
         part * factor + offset
-        for part, factor, offset in zip(parts, alpha.double(), bias.double().split(sizes), strict=True)
+        for part, factor, offset in zip(
+            parts, alpha.double(), bias.double().split(sizes), strict=True
+        )
     )
     h_pre = parts[0].sigmoid() + hc_eps
     h_post = 2 * parts[1].sigmoid()
@@ -146,7 +148,7 @@ def sinkhorn(
     return result.reshape(x.shape).to(x.dtype), norm.to(x.dtype), total.to(x.dtype)
 
 
-def sinkhorn_backward(grad_y: Tensor, norm: Tensor, sum: Tensor) -> Tensor:
+def sinkhorn_backward(grad_y: Tensor, norm: Tensor, sum: Tensor) -> Tensor:  # noqa: A002
     """npu_mhc_sinkhorn_backward."""
     n = grad_y.shape[-1]
     grads = grad_y.double().reshape(-1, n, n)
@@ -219,7 +221,7 @@ def post_backward(
     return d_x.to(x.dtype), d_res.to(dtype), d_out.to(x.dtype), d_post.to(dtype)
 
 
-OF_OPS = {
+OF_OPS: dict[str, Callable[..., Any]] = {
     "npu_mhc_pre": pre,
     "npu_mhc_pre_backward": pre_backward,
     "npu_mhc_sinkhorn": sinkhorn,

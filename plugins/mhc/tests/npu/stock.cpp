@@ -92,9 +92,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, Tensor x, float eps, int64_t num_iters,
   check_floats({&x});
   need(num_iters >= 1 && num_iters <= 100, "numIters must be in [1, 100]");
   need(norm_out.has_value() == sum_out.has_value(), "normOut and sumOut go together");
-  const auto made = call<std::tuple<Tensor, Tensor, Tensor>>(
-      "custom_pypto::npu_mhc_sinkhorn", x, static_cast<double>(eps), num_iters,
-      int64_t{norm_out.has_value()});
+  const auto made = call<std::tuple<Tensor, Tensor, Tensor>>("custom_pypto::npu_mhc_sinkhorn", x,
+                                                             static_cast<double>(eps), num_iters,
+                                                             int64_t{norm_out.has_value()});
   y.copy_(std::get<0>(made));
   if (norm_out) norm_out->copy_(std::get<1>(made));
   if (sum_out) sum_out->copy_(std::get<2>(made));
