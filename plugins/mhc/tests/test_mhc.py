@@ -203,7 +203,8 @@ def test_without_gamma_its_gradient_is_zero() -> None:
     _, h_post, _, *kept = npu_mhc_pre(**given, out_flag=1)
     grads = (torch.randn(3, 16), torch.randn(3, 4), torch.randn(3, 4, 4))
     x, phi, alpha, _ = given.values()
-    *_, grad_gamma = npu_mhc_pre_backward(x, phi, alpha, *grads, *kept, h_post)
+    arguments: Any = (x, phi, alpha, *grads, *kept, h_post)
+    *_, grad_gamma = npu_mhc_pre_backward(*arguments)
     assert torch.equal(grad_gamma, torch.zeros(4, 16))
 
 

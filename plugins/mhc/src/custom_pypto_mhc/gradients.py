@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -62,7 +63,7 @@ def _differentiate_post(ctx: Any, grad_y: Tensor) -> tuple[Tensor | None, ...]:
     return grad_x, None if ctx.saved_tensors[1] is None else grad_h_res, grad_h_out, grad_h_post
 
 
-OF_OPS = {
+OF_OPS: dict[str, tuple[Callable[..., None], Callable[..., Any]]] = {
     "npu_mhc_pre": (_keep_pre, _differentiate_pre),
     "npu_mhc_sinkhorn": (_keep_sinkhorn, _differentiate_sinkhorn),
     "npu_mhc_post": (_keep_post, _differentiate_post),

@@ -52,16 +52,16 @@ def pre(
     inv_rms = (flat.square().mean(-1) + norm_eps).rsqrt()
     h_mix = weighted @ weight.T
     sizes = [n, n, n * n][: len(alpha)]
-    parts = (h_mix * inv_rms.unsqueeze(-1)).split(sizes, -1)
+    parts = torch.split(h_mix * inv_rms.unsqueeze(-1), sizes, -1)
     parts = tuple(
         part * factor + offset
         for part, factor, offset in zip(
-            parts, alpha.double(), bias.double().split(sizes), strict=True
+            parts, alpha.double(), torch.split(bias.double(), sizes), strict=True
         )
     )
     h_pre = parts[0].sigmoid() + hc_eps
     h_post = 2 * parts[1].sigmoid()
-    h_res = parts[2].unflatten(-1, (n, n)) if len(parts) == 3 else x.new_empty((*x.shape[:-1], 0))
+    h_res = parts[2].reshape(*x.shape[:-1], n) if len(parts) == 3 else x.new_empty((*x.shape[:-1], 0))
     h_in = (h_pre.unsqueeze(-1) * x.double()).sum(-2)
     kept = [each if out_flag else each.new_empty(0) for each in (inv_rms, h_mix, h_pre)]
     return (h_in.to(x.dtype), *(each.to(dtype) for each in (h_post, h_res, *kept)))
@@ -113,11 +113,11 @@ def pre_backward(
     d_weighted = d_mix @ weight
     d_flat = d_weighted * scale
     d_flat = d_flat - (d_normed * mix).sum(-1, keepdim=True) * inv**3 / flat.shape[-1] * flat
-    d_x = d_flat.unflatten(-1, x.shape[-2:]) + pre_gate.unsqueeze(-1) * d_in.unsqueeze(-2)
+    d_x = d_flat.reshape(x.shape) + pre_gate.unsqueeze(-1) * d_in.unsqueeze(-2)
     if grad_x_post is not None:
         d_x = d_x + grad_x_post.double()
     rows = (d_bias * mix * inv).flatten(0, -2).sum(0)
-    d_alpha = torch.stack([part.sum() for part in rows.split(sizes)])
+    d_alpha = torch.stack([part.sum() for part in torch.split(rows, sizes)])
     d_phi = d_mix.flatten(0, -2).T @ (flat * scale).flatten(0, -2)
     d_gamma = (flat * d_weighted).flatten(0, -2).sum(0).reshape(x.shape[-2:])
     if gamma is None:
@@ -183,8 +183,8 @@ def _tiles(tokens: int, n: int) -> Iterator[Tensor]:
 
     memory = (248 * 1024 - 64 - 512) // 2
     of_tile = of_core if size(of_core) <= memory else memory // size(1) // 8 * 8
-    for core in torch.arange(tokens).split(of_core) if tokens else ():
-        yield from core.split(of_tile)
+    for core in torch.split(torch.arange(tokens), of_core) if tokens else ():
+        yield from torch.split(core, of_tile)
 
 
 def _norm_of(steps: list[Tensor]) -> Tensor:
