@@ -188,13 +188,20 @@ def test_gradients_do_not_need_kept_results() -> None:
         assert torch.equal(one, other)
 
 
-def test_a_gamma_that_requires_grad_is_refused() -> None:
-    given = make_layer(2, 4, 16)
+def test_gamma_has_the_gradient_of_a_scaled_phi() -> None:
+    given = {name: each.requires_grad_() for name, each in make_layer(6, 4, 40).items()}
     del given["h_out"]
-    given["x"].requires_grad_()
-    gamma = torch.ones(4, 16, requires_grad=True)
-    with pytest.raises(RuntimeError, match=r"argument 'gamma' must not require grad.*multiply phi"):
-        npu_mhc_pre(**given, gamma=gamma)
+    gamma = torch.randn(4, 40, requires_grad=True)
+    grads = [torch.randn(6, 40), torch.randn(6, 4), torch.randn(6, 4, 4)]
+    by_op = npu_mhc_pre(**given, gamma=gamma)[:3]
+    scaled = npu_mhc_pre(**{**given, "phi": given["phi"] * gamma.flatten()})[:3]
+    leaves = [*given.values(), gamma]
+    for actual, expected in zip(
+        torch.autograd.grad(by_op, leaves, grads),
+        torch.autograd.grad(scaled, leaves, grads),
+        strict=True,
+    ):
+        assert_near(actual, expected, 1e-5)
 
 
 def test_without_gamma_its_gradient_is_zero() -> None:

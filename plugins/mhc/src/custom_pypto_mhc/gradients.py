@@ -13,12 +13,7 @@ def _keep_pre(
     ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Any
 ) -> None:
     gamma = keyword_only_inputs["gamma"]
-    if gamma is not None and gamma.requires_grad:
-        raise RuntimeError(
-            "npu_mhc_pre: argument 'gamma' must not require grad: torch gives arguments that are"
-            " passed by keyword only no gradient; multiply phi by gamma.flatten() instead"
-        )
-    ctx.options = keyword_only_inputs
+    ctx.options = {name: each for name, each in keyword_only_inputs.items() if name != "gamma"}
     ctx.save_for_backward(*inputs, gamma, *output[1:2], *output[3:])
     ctx.mark_non_differentiable(*output[3:])
 
@@ -30,10 +25,10 @@ def _differentiate_pre(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
     if ctx.options["out_flag"] == 0:
         options = {**ctx.options, "gamma": gamma, "out_flag": 1}
         _, _, _, inv_rms, h_mix, h_pre = ops.npu_mhc_pre(*inputs, **options)
-    found: tuple[Tensor, ...] = ops.npu_mhc_pre_backward(
+    *found, grad_gamma = ops.npu_mhc_pre_backward(
         *(x, phi, alpha, *grads[:3], inv_rms, h_mix, h_pre, h_post, gamma, ctx.options["hc_eps"])
     )
-    return found[:4]
+    return (*found, None if gamma is None else grad_gamma)
 
 
 def _keep_sinkhorn(

@@ -61,7 +61,9 @@ def pre(
     )
     h_pre = parts[0].sigmoid() + hc_eps
     h_post = 2 * parts[1].sigmoid()
-    h_res = parts[2].reshape(*x.shape[:-1], n) if len(parts) == 3 else x.new_empty((*x.shape[:-1], 0))
+    h_res = (
+        parts[2].reshape(*x.shape[:-1], n) if len(parts) == 3 else x.new_empty((*x.shape[:-1], 0))
+    )
     h_in = (h_pre.unsqueeze(-1) * x.double()).sum(-2)
     kept = [each if out_flag else each.new_empty(0) for each in (inv_rms, h_mix, h_pre)]
     return (h_in.to(x.dtype), *(each.to(dtype) for each in (h_post, h_res, *kept)))
