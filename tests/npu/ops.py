@@ -39,15 +39,7 @@ KERNELS_OF_OPS = [
 ]
 """The machines on which the slow tests, those of compilers, run for each op: those whose kernels
 differ for it. Quick tests run on every machine."""
-ONE_OF_WITHOUT_OPERATOR = {
-    "npu_mhc_pre",
-    "npu_mhc_pre_backward",
-    "npu_mhc_sinkhorn",
-    "npu_mhc_sinkhorn_backward",
-}
-"""Ops that torchair's graph engine cannot have: CANN has no operator of this form. The graphs that
-replay eager kernels have them."""
-KERNELS_OF_OPS = [
+ONE_OF_KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS
     if kernels == "custom" or ("custom", op) not in KERNELS_OF_OPS
