@@ -6,7 +6,7 @@
 //   std::vector<Tensor>                     aclTensorList*; null when the list is empty
 //   std::vector<std::variant<Tensor, RawTensor>>  the same, each element as it says
 //   int64_t (and int)                       int64_t
-//   double                                  double
+//   double, float                           double, float
 //   bool                                    bool
 //   std::string, std::string_view, char*    char*, a copy that lives until the launch has run
 //   std::vector<int64_t>                    aclIntArray*
@@ -181,6 +181,7 @@ inline constexpr char kDataTypeType[] = "aclDataType";
 inline constexpr char kTextType[] = "char *";
 inline constexpr char kInt64Type[] = "int64_t";
 inline constexpr char kDoubleType[] = "double";
+inline constexpr char kFloatType[] = "float";
 inline constexpr char kBoolType[] = "bool";
 inline constexpr char kNullType[] = "nullptr";  // of any pointer type
 
@@ -205,10 +206,10 @@ inline constexpr const char* acl_type<std::vector<T>> = acl_type<HeaderOnlyArray
 template <typename T>
 class Argument {
   static_assert(is_acl_object<T>,
-                "custom_pypto: a launch takes Tensor, RawTensor, int64_t, double, bool, "
+                "custom_pypto: a launch takes Tensor, RawTensor, int64_t, double, float, bool, "
                 "std::string, ScalarType, TypedScalar, std::vector (or HeaderOnlyArrayRef) of "
                 "Tensor, int64_t, double or bool, and std::optional of these; not the T of this "
-                "Argument<T>. Cast a float to double, another integer to int64_t");
+                "Argument<T>. Cast another integer to int64_t");
 
  public:
   using C = void*;
@@ -239,6 +240,10 @@ struct Argument<int64_t> : Plain<int64_t, kInt64Type> {
 };
 template <>
 struct Argument<double> : Plain<double, kDoubleType> {
+  using Plain::Plain;
+};
+template <>
+struct Argument<float> : Plain<float, kFloatType> {
   using Plain::Plain;
 };
 template <>

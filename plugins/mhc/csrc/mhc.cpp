@@ -1,0 +1,292 @@
+// The ops of hyper-connections on the CPU, and their registration. ops.toml has checked the
+// arguments.
+#include <custom_pypto/empty.h>
+#include <custom_pypto/parallel.h>
+#include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/divide.h>
+#include <custom_pypto_blocks/element.h>
+#include <custom_pypto_blocks/scratch.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "cpu/mhc_kernels.h"
+#include "npu/launch.h"
+#include "ops.h"
+#include "sinkhorn_tiles.h"
+
+namespace custom_pypto_mhc {
+namespace {
+
+using namespace custom_pypto;
+using Pre = ops::npu_mhc_pre;
+using PreGrad = ops::npu_mhc_pre_backward;
+using Post = ops::npu_mhc_post;
+using PostGrad = ops::npu_mhc_post_backward;
+using Sinkhorn = ops::npu_mhc_sinkhorn;
+using SinkhornGrad = ops::npu_mhc_sinkhorn_backward;
+
+// The fewest elements that are worth another thread.
+constexpr int64_t kGrain = 1 << 15;
+// Columns of phi whose gradients are computed together: these and phi's own fit the L1 cache.
+constexpr int64_t kGradColumns = 128;
+
+constexpr bool is_double(ScalarType dtype) { return dtype == ScalarType::Double; }
+
+const Kernels& kernels_of(const Tensor& x) {
+  const ScalarType dtype = x.scalar_type();
+  return kernels()
+      .of_dtype[is_double(dtype) ? kFloatElements : static_cast<int>(element_of(dtype))];
+}
+
+// The place of the kernels for n streams.
+int64_t place_of(int64_t streams) { return streams / 2 - 2; }
+
+Sizes sizes_of(const Tensor& x, int64_t rows = 0) {
+  const int64_t columns = x.size(x.dim() - 1);
+  const int64_t streams = x.size(x.dim() - 2);
+  return {x.numel() / (streams * columns), streams, columns, streams * columns, rows};
+}
+
+// A contiguous argument, which it keeps alive.
+class Input {
+ public:
+  explicit Input(const Tensor& tensor) : tensor_(to_contiguous(tensor)) {}
+  explicit Input(const std::optional<Tensor>& tensor) {
+    if (tensor.has_value()) tensor_ = to_contiguous(*tensor);
+  }
+  // Null without a tensor.
+  const void* data() const { return tensor_.has_value() ? tensor_->const_data_ptr() : nullptr; }
+
+ private:
+  std::optional<Tensor> tensor_;
+};
+
+void* data_of(const Tensor& output) { return output.mutable_data_ptr(); }
+
+// Calls body(first, count) for ranges of tokens, in parallel.
+template <class Body>
+void for_tokens(const Sizes& sizes, const Body& body) {
+  parallel_for(0, sizes.tokens, divide_up(kGrain, sizes.depth),
+               [&](int64_t begin, int64_t end) { body(begin, end - begin); });
+}
+
+// phi, rounded to HF32 where a call asks for that.
+Tensor phi_of(const Pre::Arguments& a) {
+  const Tensor phi = to_contiguous(a.phi);
+  if (a.inner_precise == 0 || is_double(phi.scalar_type())) return phi;
+  const Tensor rounded = empty({phi.size(0), phi.size(1)}, ScalarType::Float, phi);
+  const auto* from = static_cast<const float*>(phi.const_data_ptr());
+  auto* to = static_cast<float*>(rounded.mutable_data_ptr());
+  parallel_for(0, phi.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    kernels().round_to_hf32(from + begin, end - begin, to + begin);
+  });
+  return rounded;
+}
+
+void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs& out) {
+  const Sizes sizes = sizes_of(a.x, a.phi.size(0));
+  if (sizes.tokens == 0) return;
+  const Kernels& kernel = kernels_of(a.x);
+  const ScalarType number = a.alpha.scalar_type();
+  const bool is_kept = a.out_flag == 1;
+  const Tensor h_mix = is_kept ? out.h_mix : empty({sizes.tokens, sizes.rows}, number, a.x);
+  const Tensor inv_rms = is_kept ? out.inv_rms : empty({sizes.tokens}, number, a.x);
+  const Input x(a.x);
+  const Tensor phi = phi_of(a);
+  const Input gamma(a.gamma);
+  const Input alpha(a.alpha);
+  const Input bias(a.bias);
+
+  PreTask rest = {sizes,
+                  x.data(),
+                  alpha.data(),
+                  bias.data(),
+                  data_of(h_mix),
+                  data_of(inv_rms),
+                  a.hc_eps,
+                  0,
+                  0,
+                  data_of(out.h_in),
+                  data_of(out.h_post),
+                  data_of(out.h_res),
+                  is_kept ? data_of(out.h_pre) : nullptr};
+  const auto finish = [&](int64_t first, int64_t count) {
+    PreTask task = rest;
+    task.first = first;
+    task.count = count;
+    kernel.pre(task);
+  };
+  const int64_t threads = num_threads();
+  const int64_t together = std::clamp<int64_t>(divide_up(sizes.tokens, 4 * threads), 1, kMixTokens);
+  const int64_t blocks = divide_up(sizes.tokens, together);
+  // Few tokens: threads share the rows of phi.
+  const int64_t parts = blocks >= threads ? 1 : std::min(2 * threads, sizes.rows);
+  const int64_t rows_of_part = divide_up(sizes.rows, parts);
+  const int64_t work = together * rows_of_part * sizes.depth;
+  parallel_for(0, blocks * parts, divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
+    char* scratch =
+        Scratch::of_thread(kMixTokens * kMixDepth * static_cast<int64_t>(sizeof(double)));
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit / parts * together;
+      const int64_t count = std::min(together, sizes.tokens - first);
+      const int64_t row = unit % parts * rows_of_part;
+      kernel.mix({sizes, x.data(), phi.const_data_ptr(), gamma.data(), a.inner_precise == 1,
+                  a.norm_eps, first, count, row, std::min(rows_of_part, sizes.rows - row), scratch,
+                  data_of(h_mix), data_of(inv_rms)});
+      if (parts == 1) finish(first, count);
+    }
+  });
+  if (parts > 1) for_tokens(sizes, finish);
+}
+
+void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
+                  const PreGrad::Outputs& out) {
+  const Sizes sizes = sizes_of(a.x, a.phi.size(0));
+  const Kernels& kernel = kernels_of(a.x);
+  const ScalarType number = a.alpha.scalar_type();
+  const Tensor grad_bias = empty({sizes.tokens, sizes.rows}, number, a.x);
+  const Tensor grad_mix = empty({sizes.tokens, sizes.rows}, number, a.x);
+  const Tensor x_factor = empty({sizes.tokens}, number, a.x);
+  const Input x(a.x);
+  const Input phi(a.phi);
+  const Input alpha(a.alpha);
+  const Input grad_h_in(a.grad_h_in);
+  const Input grad_h_post(a.grad_h_post);
+  const Input grad_h_res(a.grad_h_res);
+  const Input inv_rms(a.inv_rms);
+  const Input h_mix(a.h_mix);
+  const Input h_pre(a.h_pre);
+  const Input h_post(a.h_post);
+  const Input gamma(a.gamma);
+  const Input grad_x_post(a.grad_x_post);
+  for_tokens(sizes, [&](int64_t first, int64_t count) {
+    kernel.pre_grad_rows({sizes, x.data(), alpha.data(), grad_h_in.data(), grad_h_post.data(),
+                          grad_h_res.data(), inv_rms.data(), h_mix.data(), h_pre.data(),
+                          h_post.data(), a.hc_eps, first, count, data_of(grad_bias),
+                          data_of(grad_mix), data_of(x_factor)});
+  });
+
+  const int64_t parts = divide_up(sizes.columns, kGradColumns);
+  const int64_t work = kGradColumns * (sizes.tokens + 1) * sizes.rows;
+  parallel_for(0, sizes.streams * parts, divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t first = unit % parts * kGradColumns;
+      kernel.pre_grad_columns({sizes, x.data(), grad_h_in.data(), grad_x_post.data(), phi.data(),
+                               gamma.data(), h_pre.data(), data_of(grad_mix), data_of(x_factor),
+                               unit / parts, first, std::min(kGradColumns, sizes.columns - first),
+                               data_of(out.grad_x), data_of(out.grad_phi),
+                               data_of(out.grad_gamma)});
+    }
+  });
+
+  visit_dtype<float, double>(PreGrad::name, "alpha", number, [&](auto tag) {
+    using Number = typename decltype(tag)::type;
+    const auto* parts_of_bias = static_cast<const Number*>(grad_bias.const_data_ptr());
+    const auto* mix = static_cast<const Number*>(h_mix.data());
+    const auto* factors = static_cast<const Number*>(inv_rms.data());
+    auto* bias = static_cast<Number*>(data_of(out.grad_bias));
+    double of_alpha[3] = {};
+    for (int64_t row = 0; row < sizes.rows; ++row) {
+      double of_bias = 0;
+      const int64_t kind = row < 2 * s.n ? row / s.n : 2;
+      for (int64_t token = 0; token < sizes.tokens; ++token) {
+        const double grad = parts_of_bias[token * sizes.rows + row];
+        of_bias += grad;
+        of_alpha[kind] += grad * mix[token * sizes.rows + row] * factors[token];
+      }
+      bias[row] = static_cast<Number>(of_bias);
+    }
+    for (int64_t i = 0; i < s.A; ++i) {
+      static_cast<Number*>(data_of(out.grad_alpha))[i] = static_cast<Number>(of_alpha[i]);
+    }
+  });
+}
+
+void post_cpu(const Post::Arguments& a, const Post::CallShape&, const Post::Outputs& out) {
+  const Sizes sizes = sizes_of(a.x);
+  const Input x(a.x);
+  const Input h_res(a.h_res);
+  const Input h_out(a.h_out);
+  const Input h_post(a.h_post);
+  for_tokens(sizes, [&](int64_t first, int64_t count) {
+    kernels_of(a.x).post[place_of(sizes.streams)](
+        {sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), first, count, data_of(out.y)});
+  });
+}
+
+void post_grad_cpu(const PostGrad::Arguments& a, const PostGrad::CallShape&,
+                   const PostGrad::Outputs& out) {
+  const Sizes sizes = sizes_of(a.x);
+  const Input grad_y(a.grad_y);
+  const Input x(a.x);
+  const Input h_res(a.h_res);
+  const Input h_out(a.h_out);
+  const Input h_post(a.h_post);
+  for_tokens(sizes, [&](int64_t first, int64_t count) {
+    kernels_of(a.x).post_grad[place_of(sizes.streams)](
+        {{sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), first, count, nullptr},
+         grad_y.data(),
+         data_of(out.grad_x),
+         data_of(out.grad_h_res),
+         data_of(out.grad_h_out),
+         data_of(out.grad_h_post)});
+  });
+}
+
+// Runs `kernel` for the tiles of x, which y is like.
+void run_tiles(void (*kernel)(const SinkhornTask&), const Tensor& x, int64_t iterations, double eps,
+               const Tensor& y, void* norm, void* sum) {
+  const int64_t n = x.size(x.dim() - 1);
+  const int64_t tokens = x.numel() / (n * n);
+  const SinkhornTiles tiles(tokens, n);
+  const Input from(x);
+  const int64_t bytes = static_cast<int64_t>(x.element_size());
+  const auto advance = [&](const void* data, int64_t numbers) {
+    return const_cast<char*>(static_cast<const char*>(data)) + numbers * bytes;
+  };
+  const int64_t work = divide_up(tokens, std::max<int64_t>(tiles.count(), 1)) * iterations * n * n;
+  parallel_for(0, tiles.count(), divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const TokenRange tile = tiles[i];
+      const int64_t rows = 2 * iterations * tile.first * ops::ROW;
+      kernel({tile.count, iterations, eps, advance(from.data(), tile.first * n * n),
+              advance(data_of(y), tile.first * n * n),
+              norm == nullptr ? nullptr : advance(norm, rows * n),
+              sum == nullptr ? nullptr : advance(sum, rows)});
+    }
+  });
+}
+
+void sinkhorn_cpu(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
+                  const Sinkhorn::Outputs& out) {
+  const bool is_kept = a.out_flag == 1;
+  run_tiles(kernels().sinkhorn[is_double(a.x.scalar_type())][place_of(s.n)], a.x, a.num_iters,
+            a.eps, out.y, is_kept ? data_of(out.norm) : nullptr,
+            is_kept ? data_of(out.sum) : nullptr);
+}
+
+void sinkhorn_grad_cpu(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
+                       const SinkhornGrad::Outputs& out) {
+  const int64_t tokens = a.grad_y.numel() / (s.n * s.n);
+  if (tokens == 0) return;
+  const Tensor norm = to_contiguous(a.norm);
+  const Tensor sum = to_contiguous(a.sum);
+  run_tiles(kernels().sinkhorn_grad[is_double(norm.scalar_type())][place_of(s.n)], a.grad_y,
+            s.N / (2 * ops::ROW * tokens), 0, out.grad_x, const_cast<void*>(norm.const_data_ptr()),
+            const_cast<void*>(sum.const_data_ptr()));
+}
+
+}  // namespace
+
+CUSTOM_PYPTO_PLUGIN(plugin) {
+  plugin.def<Pre>().impl<&pre_cpu>("CPU").impl<&npu::pre>("PrivateUse1");
+  plugin.def<PreGrad>().impl<&pre_grad_cpu>("CPU").impl<&npu::pre_grad>("PrivateUse1");
+  plugin.def<Sinkhorn>().impl<&sinkhorn_cpu>("CPU").impl<&npu::sinkhorn>("PrivateUse1");
+  plugin.def<SinkhornGrad>().impl<&sinkhorn_grad_cpu>("CPU").impl<&npu::sinkhorn_grad>(
+      "PrivateUse1");
+  plugin.def<Post>().impl<&post_cpu>("CPU").impl<&npu::post>("PrivateUse1");
+  plugin.def<PostGrad>().impl<&post_grad_cpu>("CPU").impl<&npu::post_grad>("PrivateUse1");
+}
+
+}  // namespace custom_pypto_mhc

@@ -1,0 +1,126 @@
+// Launches of CANN's kernels for hyper-connections. They take no empty tensors.
+#include "launch.h"
+
+#include <custom_pypto/npu/launch.h>
+#include <custom_pypto/tensor_ops.h>
+#include <torch/csrc/stable/ops.h>
+
+#include <initializer_list>
+#include <optional>
+
+namespace custom_pypto_mhc::npu {
+namespace {
+
+using namespace custom_pypto;
+using custom_pypto::npu::KernelChoice;
+using Pre = ops::npu_mhc_pre;
+using PreGrad = ops::npu_mhc_pre_backward;
+using Post = ops::npu_mhc_post;
+using PostGrad = ops::npu_mhc_post_backward;
+using Sinkhorn = ops::npu_mhc_sinkhorn;
+using SinkhornGrad = ops::npu_mhc_sinkhorn_backward;
+
+// The first one rounds to HF32 too.
+const KernelChoice pre_kernels(Pre::name, {"aclnnMhcPreV2", "aclnnMhcPre"});
+const KernelChoice pre_grad_kernels(PreGrad::name, {"aclnnMhcPreBackward"});
+const KernelChoice sinkhorn_kernels(Sinkhorn::name, {"aclnnMhcSinkhorn"});
+const KernelChoice sinkhorn_grad_kernels(SinkhornGrad::name, {"aclnnMhcSinkhornBackward"});
+const KernelChoice post_kernels(Post::name, {"aclnnMhcPost"});
+const KernelChoice post_grad_kernels(PostGrad::name, {"aclnnMhcPostBackward"});
+
+std::optional<Tensor> to_contiguous(const std::optional<Tensor>& tensor) {
+  if (!tensor.has_value()) return std::nullopt;
+  return custom_pypto::to_contiguous(*tensor);
+}
+using custom_pypto::to_contiguous;
+
+// A result that this call has, or null.
+std::optional<Tensor> result(bool is_given, const Tensor& tensor) {
+  return is_given ? std::optional<Tensor>(tensor) : std::nullopt;
+}
+
+}  // namespace
+
+void pre(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& out) {
+  if (a.x.numel() == 0) return;
+  Pre::check_limits(a, s);
+  const auto& kernel = pre_kernels.get();
+  const bool has_res = s.A == 3;
+  const bool is_kept = a.out_flag == 1;
+  const auto h_res = result(has_res, out.h_res);
+  const auto inv_rms = result(is_kept, out.inv_rms);
+  const auto h_mix = result(is_kept, out.h_mix);
+  const auto h_pre = result(is_kept, out.h_pre);
+  if (kernel.is("aclnnMhcPreV2")) {
+    CUSTOM_PYPTO_LAUNCH(kernel, aclnnMhcPreV2, to_contiguous(a.x), to_contiguous(a.phi),
+                        to_contiguous(a.alpha), to_contiguous(a.bias), to_contiguous(a.gamma),
+                        a.norm_eps, a.hc_eps, a.inner_precise, out.h_in, out.h_post, h_res, inv_rms,
+                        h_mix, h_pre);
+    return;
+  }
+  check(a.inner_precise == 0, Pre::name, "inner_precise",
+        "must be 0 on this NPU: its CANN has no aclnnMhcPreV2; install a newer one");
+  CUSTOM_PYPTO_LAUNCH(kernel, aclnnMhcPre, to_contiguous(a.x), to_contiguous(a.phi),
+                      to_contiguous(a.alpha), to_contiguous(a.bias), to_contiguous(a.gamma),
+                      a.norm_eps, a.hc_eps, out.h_in, out.h_post, h_res, inv_rms, h_mix, h_pre);
+}
+
+void pre_grad(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
+              const PreGrad::Outputs& out) {
+  if (!a.gamma.has_value() || a.x.numel() == 0) {
+    Tensor zeros = out.grad_gamma;
+    torch::stable::fill_(zeros, 0);
+  }
+  if (a.x.numel() == 0) {
+    for (Tensor each : {out.grad_phi, out.grad_alpha, out.grad_bias}) {
+      torch::stable::fill_(each, 0);
+    }
+    return;
+  }
+  PreGrad::check_limits(a, s);
+  CUSTOM_PYPTO_LAUNCH(pre_grad_kernels.get(), aclnnMhcPreBackward, to_contiguous(a.x),
+                      to_contiguous(a.phi), to_contiguous(a.alpha), to_contiguous(a.grad_h_in),
+                      to_contiguous(a.grad_h_post), to_contiguous(a.grad_h_res),
+                      to_contiguous(a.inv_rms), to_contiguous(a.h_mix), to_contiguous(a.h_pre),
+                      to_contiguous(a.h_post), to_contiguous(a.gamma), to_contiguous(a.grad_x_post),
+                      static_cast<float>(a.hc_eps), out.grad_x, out.grad_phi, out.grad_alpha,
+                      out.grad_bias, out.grad_gamma);
+}
+
+void sinkhorn(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
+              const Sinkhorn::Outputs& out) {
+  if (a.x.numel() == 0) return;
+  Sinkhorn::check_limits(a, s);
+  const bool is_kept = a.out_flag == 1;
+  CUSTOM_PYPTO_LAUNCH(sinkhorn_kernels.get(), aclnnMhcSinkhorn, to_contiguous(a.x),
+                      static_cast<float>(a.eps), a.num_iters, out.y, result(is_kept, out.norm),
+                      result(is_kept, out.sum));
+}
+
+void sinkhorn_grad(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
+                   const SinkhornGrad::Outputs& out) {
+  if (a.grad_y.numel() == 0) return;
+  SinkhornGrad::check_limits(a, s);
+  CUSTOM_PYPTO_LAUNCH(sinkhorn_grad_kernels.get(), aclnnMhcSinkhornBackward,
+                      to_contiguous(a.grad_y), to_contiguous(a.norm), to_contiguous(a.sum),
+                      out.grad_x);
+}
+
+void post(const Post::Arguments& a, const Post::CallShape& s, const Post::Outputs& out) {
+  if (a.x.numel() == 0) return;
+  Post::check_limits(a, s);
+  CUSTOM_PYPTO_LAUNCH(post_kernels.get(), aclnnMhcPost, to_contiguous(a.x), to_contiguous(a.h_res),
+                      to_contiguous(a.h_out), to_contiguous(a.h_post), out.y);
+}
+
+void post_grad(const PostGrad::Arguments& a, const PostGrad::CallShape& s,
+               const PostGrad::Outputs& out) {
+  if (a.x.numel() == 0) return;
+  PostGrad::check_limits(a, s);
+  CUSTOM_PYPTO_LAUNCH(post_grad_kernels.get(), aclnnMhcPostBackward, to_contiguous(a.grad_y),
+                      to_contiguous(a.x), to_contiguous(a.h_res), to_contiguous(a.h_out),
+                      to_contiguous(a.h_post), out.grad_x, out.grad_h_res, out.grad_h_out,
+                      out.grad_h_post);
+}
+
+}  // namespace custom_pypto_mhc::npu
