@@ -3,22 +3,49 @@
 
 #include <custom_pypto/empty.h>
 #include <custom_pypto/tensor_ops.h>
-#include <custom_pypto_blocks/projection.h>
+#include <custom_pypto_blocks/divide.h>
+#include <custom_pypto_blocks/scratch.h>
 
 namespace custom_pypto_compressor {
 namespace {
 
 using custom_pypto::ScalarType;
 
+// The fewest multiplications that are worth another thread.
+constexpr int64_t kUnitWork = 1 << 16;
+
+// So many bytes of rows stay in the L2 cache while weights are read.
+constexpr int64_t kBytesOfRows = 768 << 10;
+// Weights of a unit of work: several tiles.
+constexpr int64_t kUnitWeights = 16;
+
 // [tokens, width] = rows [.., H] @ weight [width, H]^T, in fp32.
-Tensor product(const Tensor& rows, int64_t tokens, const Tensor& weight) {
-  const Tensor out = custom_pypto::empty({tokens, weight.size(0)}, ScalarType::Float, rows);
+Tensor product(const Tensor& rows, int64_t tokens, const Tensor& weight_of_any_strides) {
+  const Tensor weight = custom_pypto::to_contiguous(weight_of_any_strides);
+  const int64_t width = weight.size(0);
+  const int64_t depth = weight.size(1);
+  const Tensor out = custom_pypto::empty({tokens, width}, ScalarType::Float, rows);
   const auto element = static_cast<int>(custom_pypto::element_of(rows.scalar_type()));
-  custom_pypto::project(
-      kernels().matmul[element], {rows.const_data_ptr(), tokens, weight.size(1)},
-      custom_pypto::matrix_of(weight.const_data_ptr(), weight.size(1), weight.size(0),
-                              weight.stride(1), weight.stride(0)),
-      {out.mutable_data_ptr(), tokens, weight.size(0)}, true);
+  const int64_t of_row = depth * static_cast<int64_t>(rows.element_size());
+  const auto scratch_bytes = kernels().product_scratch[element];
+  // A multiple of every tile's rows.
+  const int64_t block =
+      std::min(tokens, std::max<int64_t>(1, kBytesOfRows / (scratch_bytes(depth, 1)) / 12) * 12);
+  const int64_t units = custom_pypto::divide_up(width, kUnitWeights);
+  const int64_t work = kUnitWeights * depth * block;
+  const auto* from = static_cast<const char*>(rows.const_data_ptr());
+  auto* to = static_cast<float*>(out.mutable_data_ptr());
+  custom_pypto::parallel_for(
+      0, tokens == 0 ? 0 : units, custom_pypto::divide_up(kUnitWork, work),
+      [&](int64_t begin, int64_t end) {
+        char* const scratch = custom_pypto::Scratch::of_thread(scratch_bytes(depth, block));
+        for (int64_t row = 0; row < tokens; row += block) {
+          kernels().product[element]({from + row * of_row, std::min(block, tokens - row), depth,
+                                      weight.const_data_ptr(), begin * kUnitWeights,
+                                      std::min(width, end * kUnitWeights), to + row * width, width,
+                                      scratch});
+        }
+      });
   return out;
 }
 

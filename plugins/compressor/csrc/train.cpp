@@ -24,7 +24,7 @@ using Numbers = std::vector<Real>;
 // out [rows, columns] = a [rows, depth] @ b [depth, columns].
 void multiply(const float* a, const float* b, int64_t rows, int64_t depth, int64_t columns,
               float* out) {
-  project(kernels().matmul[static_cast<int>(Element::fp32)], {a, rows, depth},
+  project(kernels().matmul, {a, rows, depth},
           weight_of_matrix(b, depth, columns), {out, rows, columns});
 }
 void multiply(const double* a, const double* b, int64_t rows, int64_t depth, int64_t columns,

@@ -22,9 +22,26 @@ struct RowTask {
   float* weights;  // [tokens, channels], or null
 };
 
+// out[r, c] = the sum over k of rows[r, k] * weight[c, k], for the columns [first, last) of `out`.
+// Rows and weights are contiguous. A number of `out` depends on its row and its weights alone.
+struct ProductTask {
+  const void* rows;
+  int64_t count;
+  int64_t depth;
+  const void* weight;
+  int64_t first;
+  int64_t last;
+  float* out;
+  int64_t out_stride;
+  char* scratch;  // product_scratch(depth, count) bytes, aligned as Scratch is
+};
+
 // Arrays have an entry for each Element.
 struct KernelTable {
-  custom_pypto::cpu::MatmulKernel matmul[custom_pypto::kFloatElements];
+  void (*product[custom_pypto::kFloatElements])(const ProductTask& task);
+  int64_t (*product_scratch[custom_pypto::kFloatElements])(int64_t depth, int64_t count);
+  // Of fp32 matrices, for the gradient.
+  custom_pypto::cpu::MatmulKernel matmul;
   void (*compress[custom_pypto::kFloatElements])(const RowTask& task);
 
   // row[i] += other[i] for i < count.

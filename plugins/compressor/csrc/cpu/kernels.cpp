@@ -4,6 +4,7 @@
 #include <custom_pypto_blocks/cpu/widen.h>
 
 #include "compressor_kernels.h"
+#include "product.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -79,7 +80,10 @@ namespace custom_pypto_compressor {
 namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
 constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
-    {isa::kMatmul<float>, isa::kMatmul<isa::Fp16>, isa::kMatmul<isa::Bf16>},
+    {&isa::Product<float>::run, &isa::Product<isa::Fp16>::run, &isa::Product<isa::Bf16>::run},
+    {&isa::Product<float>::scratch_bytes, &isa::Product<isa::Fp16>::scratch_bytes,
+     &isa::Product<isa::Bf16>::scratch_bytes},
+    isa::kMatmul<float>,
     {&isa::compress<float>, &isa::compress<isa::Fp16>, &isa::compress<isa::Bf16>},
     &isa::add_to,
     {&isa::widen_row<float>, &isa::widen_row<isa::Fp16>, &isa::widen_row<isa::Bf16>},
