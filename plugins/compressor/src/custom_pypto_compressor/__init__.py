@@ -3,8 +3,6 @@
 README.md of the distribution defines the ops.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl

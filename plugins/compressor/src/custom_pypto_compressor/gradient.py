@@ -1,7 +1,5 @@
 """The derivative of npu_compressor_train: what its backward keeps and calls."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

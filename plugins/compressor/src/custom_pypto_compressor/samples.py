@@ -1,0 +1,231 @@
+"""Seeded calls of the ops. Sizes differ: torch.compile takes equal sizes for one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from custom_pypto_plugin import SampleInput
+from torch import Tensor
+
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A call: how many new tokens each sequence has, and at which position they begin.
+
+    A sequence of `padding` more tokens than it uses gets seqused. `is_packed` chooses x [T, H].
+    """
+
+    tokens: tuple[int, ...]
+    starts: tuple[int, ...] | None = None
+    hidden: int = 40
+    channels: int = 19
+    ratio: int = 4
+    coff: int = 2
+    block_size: int = 6
+    cache_mode: int = 1
+    is_packed: bool = False
+    padding: int = 0
+    dtype: torch.dtype = torch.float32
+    integers: torch.dtype = torch.int32
+
+    @property
+    def width(self) -> int:
+        """The numbers of kv of a token."""
+        return self.coff * self.channels
+
+
+class Data:
+    """Draws tensors, the same ones for equal sizes."""
+
+    def __init__(self, sizes: Sizes, device: str) -> None:
+        self.sizes, self.device = sizes, device
+        self.generator = torch.Generator().manual_seed(sum(sizes.tokens))
+
+    def normal(self, *shape: int, dtype: torch.dtype, scale: float = 1) -> Tensor:
+        """Return normal numbers."""
+        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64, device="cpu")
+        return (drawn * scale).to(self.device, dtype)
+
+    def integers(self, values: Any) -> Tensor:
+        """Return a table, lengths or positions."""
+        return torch.as_tensor(values, dtype=self.sizes.integers, device="cpu").to(self.device)
+
+    def shared(self) -> Arguments:
+        """x, weights, ape and lengths."""
+        sizes = self.sizes
+        lengths = [each + sizes.padding for each in sizes.tokens]
+        leading = (sum(lengths),) if sizes.is_packed else (len(lengths), max(lengths))
+        scale = sizes.hidden**-0.5
+        wide = torch.float64 if sizes.dtype == torch.float64 else torch.float32
+        weights = [
+            self.normal(sizes.width, sizes.hidden, dtype=sizes.dtype, scale=scale) for _ in range(2)
+        ]
+        ends = torch.tensor([0, *lengths], device="cpu").cumsum(0)
+        is_ragged = sizes.padding > 0 or (not sizes.is_packed and len({*lengths}) > 1)
+        return {
+            "x": self.normal(*leading, sizes.hidden, dtype=sizes.dtype),
+            "wkv": weights[0],
+            "wgate": weights[1],
+            "ape": self.normal(sizes.ratio, sizes.width, dtype=wide),
+            "cmp_ratio": sizes.ratio,
+            "cu_seqlens": self.integers(ends) if sizes.is_packed else None,
+            "seqused": self.integers(sizes.tokens) if is_ragged else None,
+            "coff": sizes.coff,
+        }
+
+
+def compressor_arguments(sizes: Sizes, device: str) -> Arguments:
+    """A call of npu_compressor whose state is full of numbers."""
+    data = Data(sizes, device)
+    call = data.shared()
+    count = len(sizes.tokens)
+    starts = sizes.starts or (0,) * count
+    ends = [a + b + sizes.padding for a, b in zip(starts, sizes.tokens, strict=True)]
+    pages = 1 if sizes.cache_mode == 2 else -(-max(ends, default=0) // sizes.block_size)
+    # Block 0 is nobody's.
+    table = torch.arange(1, count * pages + 1, device="cpu").reshape(count, pages)
+    if sizes.cache_mode == 2:
+        table = table[:, 0].flip(0)
+    state = data.normal(count * pages + 2, sizes.block_size, 2 * sizes.width, dtype=torch.float32)
+    return {
+        **{name: call[name] for name in ("x", "wkv", "wgate")},
+        "state_cache": state,
+        "ape": call["ape"],
+        "cmp_ratio": sizes.ratio,
+        "state_block_table": data.integers(table),
+        "cu_seqlens": call["cu_seqlens"],
+        "seqused": call["seqused"],
+        "start_pos": None if sizes.starts is None else data.integers(starts),
+        "coff": sizes.coff,
+        "cache_mode": sizes.cache_mode,
+    }
+
+
+def train_arguments(sizes: Sizes, device: str) -> Arguments:
+    """A call of npu_compressor_train."""
+    return Data(sizes, device).shared()
+
+
+def backward_arguments(sizes: Sizes, device: str) -> Arguments:
+    """The call of npu_compressor_backward that follows a call of the form for training."""
+    call = Data(sizes, "cpu").shared()
+    rows, weights, kv = torch.ops.custom_pypto.npu_compressor_train(**call)
+    gradient = Data(replace(sizes, ratio=sizes.ratio + 1), "cpu").normal(
+        *rows.shape, dtype=rows.dtype
+    )
+    results = {"softmax_score": weights, "kv": kv, "d_cmp_kv": gradient}
+    moved = {
+        name: each.to(device) if isinstance(each, Tensor) else each
+        for name, each in {**call, **results, "start_pos": None}.items()
+    }
+    names = ("d_cmp_kv", "x", "wkv", "wgate", "softmax_score", "kv")
+    names += ("cu_seqlens", "seqused", "start_pos", "cmp_ratio", "coff")
+    return {name: moved[name] for name in names}
+
+
+_PLAIN = Sizes((11, 11, 11))
+_RESIZED = Sizes((17, 17), hidden=48, channels=23, block_size=7)
+_PACKED = Sizes((9, 5, 14), is_packed=True, channels=22)
+_PACKED_RESIZED = Sizes((21, 8), is_packed=True, hidden=48, channels=26, block_size=9)
+
+WHOLE = {
+    "float32": (_PLAIN, _RESIZED),
+    "bfloat16": (replace(_PLAIN, dtype=torch.bfloat16), None),
+    "float16-packed": (replace(_PACKED, dtype=torch.float16, integers=torch.int64), None),
+    "packed": (_PACKED, _PACKED_RESIZED),
+    "no-overlap": (replace(_PLAIN, coff=1, ratio=3), replace(_RESIZED, coff=1, ratio=3)),
+    "padded": (replace(_PACKED, padding=2), None),
+    "ragged": (Sizes((0, 13, 7)), None),
+    "ratio-128": (Sizes((260,), ratio=128, coff=1, hidden=24, block_size=32), None),
+    "no-tokens": (Sizes((0, 0), is_packed=True), None),
+    "no-sequences": (Sizes((), is_packed=True), None),
+}
+"""Calls of whole sequences, with the same call at other sizes."""
+
+_STEP = Sizes((1, 1, 1, 1, 1), starts=(3, 12, 7, 0, 30))
+_STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, block_size=7)
+_RING = Sizes((3, 3), starts=(5, 14), block_size=12, cache_mode=2)
+_RING_RESIZED = Sizes((5, 5, 5, 5), starts=(3, 9, 21, 0), block_size=16, cache_mode=2, channels=21)
+
+CONTINUED = {
+    "decode": (_STEP, _STEP_RESIZED),
+    "chunks-packed": (Sizes((6, 1, 9, 2), (5, 3, 8, 1), is_packed=True), None),
+    "chunks-no-overlap": (Sizes((7, 7), (5, 2), coff=1, ratio=5, dtype=torch.bfloat16), None),
+    "ring": (_RING, _RING_RESIZED),
+    "ring-packed": (
+        Sizes((4, 2, 3), (6, 2, 9), block_size=13, cache_mode=2, is_packed=True, coff=1),
+        None,
+    ),
+}
+"""Calls of sequences that have a state."""
+
+_NPU = {"hidden": 1024, "channels": 128, "block_size": 32}
+_CANN = {
+    "compressed-sparse": (Sizes((13, 13), (5, 2), dtype=torch.bfloat16, **_NPU), None),
+    "packed": (Sizes((9, 5, 14), is_packed=True, dtype=torch.float16, **_NPU), None),
+    "heavily-compressed": (
+        Sizes((150,), (100,), ratio=128, coff=1, dtype=torch.bfloat16, **_NPU),
+        None,
+    ),
+    "decode": (
+        Sizes((1, 1, 1), (3, 10, 63), dtype=torch.bfloat16, **_NPU),
+        Sizes(
+            (1, 1, 1, 1, 1), (7, 2, 35, 40, 11), dtype=torch.bfloat16, **_NPU | {"block_size": 40}
+        ),
+    ),
+    "ring": (Sizes((3, 3), (5, 14), cache_mode=2, dtype=torch.bfloat16, **_NPU), None),
+}
+_CANN_WHOLE = {
+    "whole": (Sizes((13, 13, 13), dtype=torch.bfloat16, **_NPU), None),
+    "packed": _CANN["packed"],
+    "heavily-compressed": (
+        Sizes((260, 260), ratio=128, coff=1, dtype=torch.bfloat16, **_NPU),
+        None,
+    ),
+    "resized": (
+        Sizes((11, 11), dtype=torch.bfloat16, **_NPU),
+        Sizes((17, 17, 17), dtype=torch.bfloat16, **_NPU),
+    ),
+}
+_LARGE = {"large": (Sizes((90, 90), hidden=640, channels=70), None)}
+_SMALL = {
+    "float64": (Sizes((9, 9), hidden=3, channels=2, ratio=2, dtype=torch.float64), None),
+    "float64-packed": (
+        Sizes((7, 4), hidden=3, channels=2, ratio=3, coff=1, dtype=torch.float64, is_packed=True),
+        None,
+    ),
+}
+
+
+def compressor_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor."""
+    cases = {**WHOLE, **CONTINUED, **_LARGE} if device == "cpu" else _CANN
+    return _samples(compressor_arguments, 5, cases, device)
+
+
+def train_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor_train."""
+    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    return _samples(train_arguments, 4, cases, device)
+
+
+def backward_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor_backward."""
+    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    return _samples(backward_arguments, 11, cases, device)
+
+
+def _samples(
+    make: Any, positional: int, cases: dict[str, tuple[Sizes, Sizes | None]], device: str
+) -> Iterator[SampleInput]:
+    def sample(sizes: Sizes, name: str = "", larger: Sizes | None = None) -> SampleInput:
+        call = make(sizes, device)
+        args = tuple(call.values())[:positional]
+        kwargs = dict([*call.items()][positional:])
+        return SampleInput(args, kwargs, name, None if larger is None else sample(larger))
+
+    for name, (sizes, larger) in cases.items():
+        yield sample(sizes, name, larger)
