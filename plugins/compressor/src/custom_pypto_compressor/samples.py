@@ -89,7 +89,7 @@ def compressor_arguments(sizes: Sizes, device: str) -> Arguments:
     table = torch.arange(1, count * pages + 1, device="cpu").reshape(count, pages)
     if sizes.cache_mode == 2:
         table = table[:, 0].flip(0)
-    state = data.normal(count * pages + 2, sizes.block_size, 2 * sizes.width, dtype=torch.float32)
+    state = data.normal(count * pages + 21, sizes.block_size, 2 * sizes.width, dtype=torch.float32)
     return {
         **{name: call[name] for name in ("x", "wkv", "wgate")},
         "state_cache": state,
@@ -126,17 +126,19 @@ def backward_arguments(sizes: Sizes, device: str) -> Arguments:
     return {name: moved[name] for name in names}
 
 
-_PLAIN = Sizes((11, 11, 11))
-_RESIZED = Sizes((17, 17), hidden=48, channels=23, block_size=7)
-_PACKED = Sizes((9, 5, 14), is_packed=True, channels=22)
-_PACKED_RESIZED = Sizes((21, 8), is_packed=True, hidden=48, channels=26, block_size=9)
+_PLAIN = Sizes((17, 17))
+_RESIZED = Sizes((27, 27, 27), hidden=48, channels=23, block_size=5)
+_PACKED = Sizes((5, 37), is_packed=True, channels=22)
+_PACKED_RESIZED = Sizes(
+    (7, 5, 1, 9, 0, 19, 11), is_packed=True, hidden=48, channels=29, block_size=13
+)
 
 WHOLE = {
     "float32": (_PLAIN, _RESIZED),
     "bfloat16": (replace(_PLAIN, dtype=torch.bfloat16), None),
     "float16-packed": (replace(_PACKED, dtype=torch.float16, integers=torch.int64), None),
     "packed": (_PACKED, _PACKED_RESIZED),
-    "no-overlap": (replace(_PLAIN, coff=1, ratio=3), replace(_RESIZED, coff=1, ratio=3)),
+    "no-overlap": (replace(_PLAIN, coff=1, ratio=8), replace(_RESIZED, coff=1, ratio=8)),
     "padded": (replace(_PACKED, padding=2), None),
     "ragged": (Sizes((0, 13, 7)), None),
     "ratio-128": (Sizes((260,), ratio=128, coff=1, hidden=24, block_size=32), None),
@@ -145,10 +147,10 @@ WHOLE = {
 }
 """Calls of whole sequences, with the same call at other sizes."""
 
-_STEP = Sizes((1, 1, 1, 1, 1), starts=(3, 12, 7, 0, 30))
-_STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, block_size=7)
-_RING = Sizes((3, 3), starts=(5, 14), block_size=12, cache_mode=2)
-_RING_RESIZED = Sizes((5, 5, 5, 5), starts=(3, 9, 21, 0), block_size=16, cache_mode=2, channels=21)
+_STEP = Sizes((1, 1, 1, 1, 1), starts=(3, 12, 7, 0, 16))
+_STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, block_size=9)
+_RING = Sizes((5, 5, 5), starts=(5, 14, 3), block_size=14, cache_mode=2)
+_RING_RESIZED = Sizes((7,) * 6, (3, 9, 21, 0, 2, 40), block_size=16, cache_mode=2, channels=21)
 
 CONTINUED = {
     "decode": (_STEP, _STEP_RESIZED),
