@@ -23,6 +23,13 @@ DIRECT = {op for op, symbol in _SYMBOLS if not symbol.startswith("aclnn")}
 """Ops for which an opp package has a kernel that is launched directly, without phase 1."""
 COMPOSED = {*OPS} - _LAUNCHING | {"npu_mla_prolog"}
 """Ops that call torch's own for these samples, and launch nothing themselves."""
+WITHOUT_OPERATOR = {
+    "npu_compressor",
+    "npu_compressor_backward",
+    "npu_compressor_train",
+}
+"""Ops that torchair's graph engine cannot have: CANN has no operator of this form. The graphs that
+replay eager kernels have them."""
 KERNELS_OF_OPS = [
     (kernels, op)
     for op in OPS

@@ -1,7 +1,7 @@
 """Expressions and messages of a contract, which Python and C++ both evaluate.
 
-An expression is Python's: ``N1 % N2 == 0``, ``x.dtype in (float16, float32)``, ``min(a, b)``. It names
-arguments, dims and dtypes, and reads a tensor's `ATTRIBUTES`.
+An expression is Python's: ``N1 % N2 == 0``, ``x.dtype in (float16, float32)``, ``min(a, b)``. It
+names arguments, dims and dtypes, and reads a tensor's `ATTRIBUTES`.
 """
 
 from __future__ import annotations

@@ -117,6 +117,12 @@ def refuses_sample(name: str, sample: str) -> str:
     return refusal_before_writing(case.copy(), compiled(case.op.overload))
 
 
+def refuses_an_op(name: str) -> str:
+    """The error of a graph for an op that has no converter."""
+    case = cases_of(name)[0]
+    return refusal(compiled(case.op.overload), *case.args, **case.kwargs)
+
+
 def refuses_dtype(dtype: str) -> list[str]:
     """The errors of add_custom for a dtype that it does not take on NPUs: eager, and in a graph."""
     value = torch.ones(3, device="npu", dtype=getattr(torch, dtype))
