@@ -77,8 +77,8 @@ Batch::Batch(const char* op, const Tensor& x, const std::optional<Tensor>& cu_se
     const int64_t first = sequence.start / ratio;
     const int64_t last = (sequence.start + sequence.count) / ratio;
     for (int64_t number = first; number < last; ++number) {
-      const int64_t row = is_packed ? static_cast<int64_t>(windows_.size())
-                                    : b * rows_of_sequence + number - first;
+      const int64_t row =
+          is_packed ? static_cast<int64_t>(windows_.size()) : b * rows_of_sequence + number - first;
       windows_.push_back({b, number, row});
     }
     tokens_ += sequence.count;

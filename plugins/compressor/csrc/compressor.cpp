@@ -39,7 +39,8 @@ class State {
       const int64_t first = is_ring_ ? 0 : first_needed(sequence) / cache_.block_size;
       const int64_t last = is_ring_ ? 0 : (end - 1) / cache_.block_size;
       for (int64_t index = first; index <= last; ++index) {
-        const int64_t block = table_[static_cast<int64_t>(b) * row_stride_ + index * column_stride_];
+        const int64_t block =
+            table_[static_cast<int64_t>(b) * row_stride_ + index * column_stride_];
         check(block >= 0 && block < cache_.blocks, Op::name, "state_block_table",
               "must hold blocks from 0 to ", cache_.blocks - 1, ", got ", block, " for sequence ",
               b);
@@ -86,8 +87,7 @@ void write_state(const State& state, const Batch& batch, const Sizes& sizes,
   const auto* kv = static_cast<const float*>(products.kv.const_data_ptr());
   const auto* scores = static_cast<const float*>(products.scores.const_data_ptr());
   const int64_t width = sizes.width();
-  const int64_t grain =
-      std::max<int64_t>(64, kUnitNumbers / std::max<int64_t>(1, batch.tokens()));
+  const int64_t grain = std::max<int64_t>(64, kUnitNumbers / std::max<int64_t>(1, batch.tokens()));
   parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
     for (std::size_t b = 0; b < batch.sequences().size(); ++b) {
       const Sequence& sequence = batch.sequences()[b];
@@ -112,18 +112,17 @@ void compressor_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Ou
   const auto* scores = static_cast<const float*>(products.scores.const_data_ptr());
   const int64_t width = sizes.width();
   // All of the state is read before any of it is written.
-  compress_windows(
-      batch, sizes,
-      [&](int64_t index, int64_t position) -> Token {
-        const Sequence& sequence = batch.sequences()[static_cast<std::size_t>(index)];
-        if (position < sequence.start) {
-          const float* const row = state.row(index, position);
-          return {row, row + width};
-        }
-        const int64_t at = (sequence.place + position - sequence.start) * width;
-        return {kv + at, scores + at};
-      },
-      {out.cmp_kv});
+  compress_windows(batch, sizes,
+                   [&](int64_t index, int64_t position) -> Token {
+                     const Sequence& sequence = batch.sequences()[static_cast<std::size_t>(index)];
+                     if (position < sequence.start) {
+                       const float* const row = state.row(index, position);
+                       return {row, row + width};
+                     }
+                     const int64_t at = (sequence.place + position - sequence.start) * width;
+                     return {kv + at, scores + at};
+                   },
+                   {out.cmp_kv});
   write_state(state, batch, sizes, products);
 }
 
@@ -131,9 +130,8 @@ void compressor_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Ou
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<Op>().impl<&compressor_cpu>("CPU").impl<&npu::compressor>("PrivateUse1");
-  plugin.def<ops::npu_compressor_train>()
-      .impl<&train_cpu>("CPU")
-      .impl<&npu::compressor_train>("PrivateUse1");
+  plugin.def<ops::npu_compressor_train>().impl<&train_cpu>("CPU").impl<&npu::compressor_train>(
+      "PrivateUse1");
   plugin.def<ops::npu_compressor_backward>()
       .impl<&backward_cpu>("CPU")
       .impl<&npu::compressor_backward>("PrivateUse1");

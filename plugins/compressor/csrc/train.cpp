@@ -24,8 +24,8 @@ using Numbers = std::vector<Real>;
 // out [rows, columns] = a [rows, depth] @ b [depth, columns].
 void multiply(const float* a, const float* b, int64_t rows, int64_t depth, int64_t columns,
               float* out) {
-  project(kernels().matmul, {a, rows, depth},
-          weight_of_matrix(b, depth, columns), {out, rows, columns});
+  project(kernels().matmul, {a, rows, depth}, weight_of_matrix(b, depth, columns),
+          {out, rows, columns});
 }
 void multiply(const double* a, const double* b, int64_t rows, int64_t depth, int64_t columns,
               double* out) {
@@ -141,8 +141,8 @@ void train_fp64(const Train::Arguments& a, const Batch& batch, const Sizes& size
     const int64_t to = (place.row * sizes.tokens() + place.token) * channels;
     for (int64_t c = 0; c < channels; ++c) {
       kv[to + c] = new_kv[static_cast<std::size_t>(from + c)];
-      weights[to + c] = new_scores[static_cast<std::size_t>(from + c)] +
-                        ape[static_cast<std::size_t>(bias + c)];
+      weights[to + c] =
+          new_scores[static_cast<std::size_t>(from + c)] + ape[static_cast<std::size_t>(bias + c)];
     }
   });
   const int64_t covered = sizes.tokens() * channels;

@@ -58,14 +58,12 @@ void compressor_train(const Train::Arguments& a, const Train::CallShape& s,
   const int64_t block_size = ops::NPU_BLOCK_LIMIT;
   const Tensor state = empty({1, block_size, 2 * s.C}, ScalarType::Float, a.x);
   const int64_t longest = a.x.dim() == 2 ? s.T : s.S;
-  const Tensor table =
-      empty({s.B, (longest + block_size - 1) / block_size}, ScalarType::Int, a.x);
+  const Tensor table = empty({s.B, (longest + block_size - 1) / block_size}, ScalarType::Int, a.x);
   zero(table);
   CUSTOM_PYPTO_LAUNCH(train_kernels.get(), aclnnCompressor, to_contiguous(a.x),
                       to_contiguous(a.wkv), to_contiguous(a.wgate), state, to_contiguous(a.ape),
-                      table, to_int32(a.cu_seqlens), to_int32(a.seqused), std::nullopt,
-                      a.cmp_ratio, a.coff, kPages, state.stride(0), true, out.cmp_kv,
-                      out.softmax_score, out.kv);
+                      table, to_int32(a.cu_seqlens), to_int32(a.seqused), std::nullopt, a.cmp_ratio,
+                      a.coff, kPages, state.stride(0), true, out.cmp_kv, out.softmax_score, out.kv);
 }
 
 void compressor_backward(const Backward::Arguments& a, const Backward::CallShape& s,

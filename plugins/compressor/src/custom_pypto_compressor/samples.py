@@ -37,6 +37,10 @@ class Sizes:
         return self.coff * self.channels
 
 
+Cases = dict[str, tuple[Sizes, Sizes | None]]
+"""Calls by name, some with the same call at other sizes."""
+
+
 class Data:
     """Draws tensors, the same ones for equal sizes."""
 
@@ -121,8 +125,10 @@ def backward_arguments(sizes: Sizes, device: str) -> Arguments:
         name: each.to(device) if isinstance(each, Tensor) else each
         for name, each in {**call, **results, "start_pos": None}.items()
     }
-    names = ("d_cmp_kv", "x", "wkv", "wgate", "softmax_score", "kv")
-    names += ("cu_seqlens", "seqused", "start_pos", "cmp_ratio", "coff")
+    names = (
+        *("d_cmp_kv", "x", "wkv", "wgate", "softmax_score", "kv"),
+        *("cu_seqlens", "seqused", "start_pos", "cmp_ratio", "coff"),
+    )
     return {name: moved[name] for name in names}
 
 
@@ -133,7 +139,7 @@ _PACKED_RESIZED = Sizes(
     (7, 5, 1, 9, 0, 19, 11), is_packed=True, hidden=48, channels=29, block_size=13
 )
 
-WHOLE = {
+WHOLE: Cases = {
     "float32": (_PLAIN, _RESIZED),
     "bfloat16": (replace(_PLAIN, dtype=torch.bfloat16), None),
     "float16-packed": (replace(_PACKED, dtype=torch.float16, integers=torch.int64), None),
@@ -152,7 +158,7 @@ _STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, bloc
 _RING = Sizes((5, 5, 5), starts=(5, 14, 3), block_size=14, cache_mode=2)
 _RING_RESIZED = Sizes((7,) * 6, (3, 9, 21, 0, 2, 40), block_size=16, cache_mode=2, channels=21)
 
-CONTINUED = {
+CONTINUED: Cases = {
     "decode": (_STEP, _STEP_RESIZED),
     "chunks-packed": (Sizes((6, 1, 9, 2), (5, 3, 8, 1), is_packed=True), None),
     "chunks-no-overlap": (Sizes((7, 7), (5, 2), coff=1, ratio=5, dtype=torch.bfloat16), None),
@@ -164,36 +170,30 @@ CONTINUED = {
 }
 """Calls of sequences that have a state."""
 
-_NPU = {"hidden": 1024, "channels": 128, "block_size": 32}
-_CANN = {
-    "compressed-sparse": (Sizes((13, 13), (5, 2), dtype=torch.bfloat16, **_NPU), None),
-    "packed": (Sizes((9, 5, 14), is_packed=True, dtype=torch.float16, **_NPU), None),
+_NPU = Sizes((13, 13), hidden=1024, channels=128, block_size=32, dtype=torch.bfloat16)
+_NPU_PACKED = replace(_NPU, tokens=(9, 5, 14), is_packed=True, dtype=torch.float16)
+_NPU_STEP = replace(_NPU, tokens=(1, 1, 1), starts=(3, 10, 63))
+_CANN: Cases = {
+    "compressed-sparse": (replace(_NPU, starts=(5, 2)), None),
+    "packed": (_NPU_PACKED, None),
     "heavily-compressed": (
-        Sizes((150,), (100,), ratio=128, coff=1, dtype=torch.bfloat16, **_NPU),
+        replace(_NPU, tokens=(150,), starts=(100,), ratio=128, coff=1),
         None,
     ),
     "decode": (
-        Sizes((1, 1, 1), (3, 10, 63), dtype=torch.bfloat16, **_NPU),
-        Sizes(
-            (1, 1, 1, 1, 1), (7, 2, 35, 40, 11), dtype=torch.bfloat16, **_NPU | {"block_size": 40}
-        ),
+        _NPU_STEP,
+        replace(_NPU_STEP, tokens=(1,) * 5, starts=(7, 2, 95, 40, 11), block_size=40),
     ),
-    "ring": (Sizes((3, 3), (5, 14), cache_mode=2, dtype=torch.bfloat16, **_NPU), None),
+    "ring": (replace(_NPU, tokens=(3, 3), starts=(5, 14), cache_mode=2), None),
 }
-_CANN_WHOLE = {
-    "whole": (Sizes((13, 13, 13), dtype=torch.bfloat16, **_NPU), None),
-    "packed": _CANN["packed"],
-    "heavily-compressed": (
-        Sizes((260, 260), ratio=128, coff=1, dtype=torch.bfloat16, **_NPU),
-        None,
-    ),
-    "resized": (
-        Sizes((11, 11), dtype=torch.bfloat16, **_NPU),
-        Sizes((17, 17, 17), dtype=torch.bfloat16, **_NPU),
-    ),
+_CANN_WHOLE: Cases = {
+    "whole": (replace(_NPU, tokens=(11, 11)), replace(_NPU, tokens=(17, 17, 17))),
+    "ragged": (replace(_NPU, tokens=(19, 6)), None),
+    "packed": (_NPU_PACKED, None),
+    "heavily-compressed": (replace(_NPU, tokens=(260, 260), ratio=128, coff=1), None),
 }
-_LARGE = {"large": (Sizes((90, 90), hidden=640, channels=70), None)}
-_SMALL = {
+_LARGE: Cases = {"large": (Sizes((90, 90), hidden=640, channels=70), None)}
+_SMALL: Cases = {
     "float64": (Sizes((9, 9), hidden=3, channels=2, ratio=2, dtype=torch.float64), None),
     "float64-packed": (
         Sizes((7, 4), hidden=3, channels=2, ratio=3, coff=1, dtype=torch.float64, is_packed=True),
@@ -220,9 +220,7 @@ def backward_samples(device: str) -> Iterator[SampleInput]:
     return _samples(backward_arguments, 11, cases, device)
 
 
-def _samples(
-    make: Any, positional: int, cases: dict[str, tuple[Sizes, Sizes | None]], device: str
-) -> Iterator[SampleInput]:
+def _samples(make: Any, positional: int, cases: Cases, device: str) -> Iterator[SampleInput]:
     def sample(sizes: Sizes, name: str = "", larger: Sizes | None = None) -> SampleInput:
         call = make(sizes, device)
         args = tuple(call.values())[:positional]

@@ -1,5 +1,5 @@
-// aclnnCompressor as the opp packages of vllm-ascend and SGLang have it, with norm and rotation: the
-// name of CANN's own kernel, and other parameters. No launch of ours fits it.
+// aclnnCompressor as the opp packages of vllm-ascend and SGLang have it, with norm and rotation:
+// the name of CANN's own kernel, and other parameters. No launch of ours fits it.
 #include <custom_pypto_simulator/aclnn.h>
 
 #include <stdexcept>

@@ -1,5 +1,5 @@
-// CANN's kernels of the ops, simulated: they compute with the CPU kernels. Parameters and limits are
-// those of aclnnCompressor.md and aclnnCompressorGrad.md of its ops-transformer.
+// CANN's kernels of the ops, simulated: they compute with the CPU kernels. Parameters and limits
+// are those of aclnnCompressor.md and aclnnCompressorGrad.md of its ops-transformer.
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/need.h>
 
