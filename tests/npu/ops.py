@@ -28,6 +28,9 @@ WITHOUT_OPERATOR = {
     "npu_mhc_pre_backward",
     "npu_mhc_sinkhorn",
     "npu_mhc_sinkhorn_backward",
+    "npu_compressor",
+    "npu_compressor_backward",
+    "npu_compressor_train",
 }
 """Ops that torchair's graph engine cannot have: CANN has no operator of this form. The graphs that
 replay eager kernels have them."""

@@ -68,6 +68,8 @@ class Expressions:
             case ast.BinOp(left, operator, right):
                 numbers = f"{self.text(left)}, {self.text(right)}"
                 return f"custom_pypto::Operands{{name, {numbers}}}.{_OPERATIONS[type(operator)]}()"
+            case ast.Call(_, operands):
+                return f"std::min<int64_t>({{{', '.join(map(self.text, operands))}}})"
             case ast.BoolOp(operator, operands):
                 sign = " && " if isinstance(operator, ast.And) else " || "
                 return "(" + sign.join(map(self.text, operands)) + ")"

@@ -1,0 +1,93 @@
+// The kernels of one instruction set, and their table.
+#include <custom_pypto_blocks/cpu/exp2.h>
+#include <custom_pypto_blocks/cpu/matmul.h>
+#include <custom_pypto_blocks/cpu/widen.h>
+
+#include "compressor_kernels.h"
+#include "product.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+using custom_pypto_compressor::kMostTokens;
+using custom_pypto_compressor::RowTask;
+
+// The channels [first, first + count) of a row; count is kLanes if they are a whole vector.
+template <class Out, bool kIsWhole>
+inline void compress_lanes(const RowTask& task, int64_t first, int64_t count) {
+  const auto read = [&](const float* row) {
+    if constexpr (kIsWhole) return load(row + first);
+    float lanes[kLanes] = {};
+    __builtin_memcpy(lanes, row + first, static_cast<size_t>(count) * sizeof(float));
+    return load(lanes);
+  };
+  const F32 log2_of_e = broadcast(1.4426950408889634f);
+  F32 largest = read(task.scores[0]);
+  for (int64_t i = 1; i < task.tokens; ++i) largest = max(largest, read(task.scores[i]));
+  alignas(64) float powers[kMostTokens * kLanes];
+  F32 sum = zero();
+  for (int64_t i = 0; i < task.tokens; ++i) {
+    const F32 below = subtract(read(task.scores[i]), largest);
+    const F32 power = exp2(multiply(below, log2_of_e));
+    store(powers + i * kLanes, power);
+    sum = add(sum, power);
+  }
+  const F32 factor = divide(broadcast(1.0f), sum);
+  F32 mean = zero();
+  for (int64_t i = 0; i < task.tokens; ++i) {
+    const F32 weight = multiply(load(powers + i * kLanes), factor);
+    mean = multiply_add(weight, read(task.kv[i]), mean);
+    if (task.weights == nullptr) continue;
+    store(powers + i * kLanes, weight);
+    __builtin_memcpy(task.weights + i * task.channels + first, powers + i * kLanes,
+                     static_cast<size_t>(count) * sizeof(float));
+  }
+  float lanes[kLanes];
+  store(lanes, mean);
+  narrow(lanes, count, static_cast<Out*>(task.out) + first);
+}
+
+template <class Out>
+void compress(const RowTask& task) {
+  int64_t first = 0;
+  for (; first + kLanes <= task.channels; first += kLanes) {
+    compress_lanes<Out, true>(task, first, kLanes);
+  }
+  if (first < task.channels) compress_lanes<Out, false>(task, first, task.channels - first);
+}
+
+void add_to(float* row, const float* other, int64_t count) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) store(row + i, add(load(row + i), load(other + i)));
+  for (; i < count; ++i) row[i] += other[i];
+}
+
+template <class From>
+void widen_row(const void* from, int64_t count, float* to) {
+  widen(static_cast<const From*>(from), 1, count, to);
+}
+
+template <class To>
+void narrow_row(const float* from, int64_t count, void* to) {
+  narrow(from, count, static_cast<To*>(to));
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
+
+namespace custom_pypto_compressor {
+
+namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
+
+constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
+    {&isa::Product<float>::run, &isa::Product<isa::Fp16>::run, &isa::Product<isa::Bf16>::run},
+    {&isa::Product<float>::scratch_bytes, &isa::Product<isa::Fp16>::scratch_bytes,
+     &isa::Product<isa::Bf16>::scratch_bytes},
+    isa::kMatmul<float>,
+    {&isa::compress<float>, &isa::compress<isa::Fp16>, &isa::compress<isa::Bf16>},
+    &isa::add_to,
+    {&isa::widen_row<float>, &isa::widen_row<isa::Fp16>, &isa::widen_row<isa::Bf16>},
+    {&isa::narrow_row<float>, &isa::narrow_row<isa::Fp16>, &isa::narrow_row<isa::Bf16>},
+};
+
+}  // namespace custom_pypto_compressor

@@ -1,0 +1,231 @@
+"""Seeded calls of the ops. Sizes differ: torch.compile takes equal sizes for one."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from custom_pypto_plugin import SampleInput
+from torch import Tensor
+
+Arguments = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A call: how many new tokens each sequence has, and at which position they begin.
+
+    A sequence of `padding` more tokens than it uses gets seqused. `is_packed` chooses x [T, H].
+    """
+
+    tokens: tuple[int, ...]
+    starts: tuple[int, ...] | None = None
+    hidden: int = 40
+    channels: int = 19
+    ratio: int = 4
+    coff: int = 2
+    block_size: int = 6
+    cache_mode: int = 1
+    is_packed: bool = False
+    padding: int = 0
+    dtype: torch.dtype = torch.float32
+    integers: torch.dtype = torch.int32
+
+    @property
+    def width(self) -> int:
+        """The numbers of kv of a token."""
+        return self.coff * self.channels
+
+
+Cases = dict[str, tuple[Sizes, Sizes | None]]
+"""Calls by name, some with the same call at other sizes."""
+
+
+class Data:
+    """Draws tensors, the same ones for equal sizes."""
+
+    def __init__(self, sizes: Sizes, device: str) -> None:
+        self.sizes, self.device = sizes, device
+        self.generator = torch.Generator().manual_seed(sum(sizes.tokens))
+
+    def normal(self, *shape: int, dtype: torch.dtype, scale: float = 1) -> Tensor:
+        """Return normal numbers."""
+        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64, device="cpu")
+        return (drawn * scale).to(self.device, dtype)
+
+    def integers(self, values: Any) -> Tensor:
+        """Return a table, lengths or positions."""
+        return torch.as_tensor(values, dtype=self.sizes.integers, device="cpu").to(self.device)
+
+    def shared(self) -> Arguments:
+        """x, weights, ape and lengths."""
+        sizes = self.sizes
+        lengths = [each + sizes.padding for each in sizes.tokens]
+        leading = (sum(lengths),) if sizes.is_packed else (len(lengths), max(lengths))
+        scale = sizes.hidden**-0.5
+        wide = torch.float64 if sizes.dtype == torch.float64 else torch.float32
+        weights = [
+            self.normal(sizes.width, sizes.hidden, dtype=sizes.dtype, scale=scale) for _ in range(2)
+        ]
+        ends = torch.tensor([0, *lengths], device="cpu").cumsum(0)
+        is_ragged = sizes.padding > 0 or (not sizes.is_packed and len({*lengths}) > 1)
+        return {
+            "x": self.normal(*leading, sizes.hidden, dtype=sizes.dtype),
+            "wkv": weights[0],
+            "wgate": weights[1],
+            "ape": self.normal(sizes.ratio, sizes.width, dtype=wide),
+            "cmp_ratio": sizes.ratio,
+            "cu_seqlens": self.integers(ends) if sizes.is_packed else None,
+            "seqused": self.integers(sizes.tokens) if is_ragged else None,
+            "coff": sizes.coff,
+        }
+
+
+def compressor_arguments(sizes: Sizes, device: str) -> Arguments:
+    """A call of npu_compressor whose state is full of numbers."""
+    data = Data(sizes, device)
+    call = data.shared()
+    count = len(sizes.tokens)
+    starts = sizes.starts or (0,) * count
+    ends = [a + b + sizes.padding for a, b in zip(starts, sizes.tokens, strict=True)]
+    pages = 1 if sizes.cache_mode == 2 else -(-max(ends, default=0) // sizes.block_size)
+    # Block 0 is nobody's.
+    table = torch.arange(1, count * pages + 1, device="cpu").reshape(count, pages)
+    if sizes.cache_mode == 2:
+        table = table[:, 0].flip(0)
+    state = data.normal(count * pages + 21, sizes.block_size, 2 * sizes.width, dtype=torch.float32)
+    return {
+        **{name: call[name] for name in ("x", "wkv", "wgate")},
+        "state_cache": state,
+        "ape": call["ape"],
+        "cmp_ratio": sizes.ratio,
+        "state_block_table": data.integers(table),
+        "cu_seqlens": call["cu_seqlens"],
+        "seqused": call["seqused"],
+        "start_pos": None if sizes.starts is None else data.integers(starts),
+        "coff": sizes.coff,
+        "cache_mode": sizes.cache_mode,
+    }
+
+
+def train_arguments(sizes: Sizes, device: str) -> Arguments:
+    """A call of npu_compressor_train."""
+    return Data(sizes, device).shared()
+
+
+def backward_arguments(sizes: Sizes, device: str) -> Arguments:
+    """The call of npu_compressor_backward that follows a call of the form for training."""
+    call = Data(sizes, "cpu").shared()
+    rows, weights, kv = torch.ops.custom_pypto.npu_compressor_train(**call)
+    gradient = Data(replace(sizes, ratio=sizes.ratio + 1), "cpu").normal(
+        *rows.shape, dtype=rows.dtype
+    )
+    results = {"softmax_score": weights, "kv": kv, "d_cmp_kv": gradient}
+    moved = {
+        name: each.to(device) if isinstance(each, Tensor) else each
+        for name, each in {**call, **results, "start_pos": None}.items()
+    }
+    names = (
+        *("d_cmp_kv", "x", "wkv", "wgate", "softmax_score", "kv"),
+        *("cu_seqlens", "seqused", "start_pos", "cmp_ratio", "coff"),
+    )
+    return {name: moved[name] for name in names}
+
+
+_PLAIN = Sizes((17, 17))
+_RESIZED = Sizes((27, 27, 27), hidden=48, channels=23, block_size=5)
+_PACKED = Sizes((5, 37), is_packed=True, channels=22)
+_PACKED_RESIZED = Sizes(
+    (7, 5, 1, 9, 0, 19, 11), is_packed=True, hidden=48, channels=29, block_size=13
+)
+
+WHOLE: Cases = {
+    "float32": (_PLAIN, _RESIZED),
+    "bfloat16": (replace(_PLAIN, dtype=torch.bfloat16), None),
+    "float16-packed": (replace(_PACKED, dtype=torch.float16, integers=torch.int64), None),
+    "packed": (_PACKED, _PACKED_RESIZED),
+    "no-overlap": (replace(_PLAIN, coff=1, ratio=8), replace(_RESIZED, coff=1, ratio=8)),
+    "padded": (replace(_PACKED, padding=2), None),
+    "ragged": (Sizes((0, 13, 7)), None),
+    "ratio-128": (Sizes((260,), ratio=128, coff=1, hidden=24, block_size=32), None),
+    "no-tokens": (Sizes((0, 0), is_packed=True), None),
+    "no-sequences": (Sizes((), is_packed=True), None),
+}
+"""Calls of whole sequences, with the same call at other sizes."""
+
+_STEP = Sizes((1, 1, 1, 1, 1), starts=(3, 12, 7, 0, 16))
+_STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, block_size=9)
+_RING = Sizes((5, 5, 5), starts=(5, 14, 3), block_size=14, cache_mode=2)
+_RING_RESIZED = Sizes((7,) * 6, (3, 9, 21, 0, 2, 40), block_size=16, cache_mode=2, channels=21)
+
+CONTINUED: Cases = {
+    "decode": (_STEP, _STEP_RESIZED),
+    "chunks-packed": (Sizes((6, 1, 9, 2), (5, 3, 8, 1), is_packed=True), None),
+    "chunks-no-overlap": (Sizes((7, 7), (5, 2), coff=1, ratio=5, dtype=torch.bfloat16), None),
+    "ring": (_RING, _RING_RESIZED),
+    "ring-packed": (
+        Sizes((4, 2, 3), (6, 2, 9), block_size=13, cache_mode=2, is_packed=True, coff=1),
+        None,
+    ),
+}
+"""Calls of sequences that have a state."""
+
+_NPU = Sizes((13, 13), hidden=1024, channels=128, block_size=32, dtype=torch.bfloat16)
+_NPU_PACKED = replace(_NPU, tokens=(9, 5, 14), is_packed=True, dtype=torch.float16)
+_NPU_STEP = replace(_NPU, tokens=(1, 1, 1), starts=(3, 10, 63))
+_CANN: Cases = {
+    "compressed-sparse": (replace(_NPU, starts=(5, 2)), None),
+    "packed": (_NPU_PACKED, None),
+    "heavily-compressed": (
+        replace(_NPU, tokens=(150,), starts=(100,), ratio=128, coff=1),
+        None,
+    ),
+    "decode": (
+        _NPU_STEP,
+        replace(_NPU_STEP, tokens=(1,) * 5, starts=(7, 2, 95, 40, 11), block_size=40),
+    ),
+    "ring": (replace(_NPU, tokens=(3, 3), starts=(5, 14), cache_mode=2), None),
+}
+_CANN_WHOLE: Cases = {
+    "whole": (replace(_NPU, tokens=(11, 11)), replace(_NPU, tokens=(17, 17, 17))),
+    "ragged": (replace(_NPU, tokens=(19, 6)), None),
+    "packed": (_NPU_PACKED, None),
+    "heavily-compressed": (replace(_NPU, tokens=(260, 260), ratio=128, coff=1), None),
+}
+_LARGE: Cases = {"large": (Sizes((90, 90), hidden=640, channels=70), None)}
+_SMALL: Cases = {
+    "float64": (Sizes((9, 9), hidden=3, channels=2, ratio=2, dtype=torch.float64), None),
+    "float64-packed": (
+        Sizes((7, 4), hidden=3, channels=2, ratio=3, coff=1, dtype=torch.float64, is_packed=True),
+        None,
+    ),
+}
+
+
+def compressor_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor."""
+    cases = {**WHOLE, **CONTINUED, **_LARGE} if device == "cpu" else _CANN
+    return _samples(compressor_arguments, 5, cases, device)
+
+
+def train_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor_train."""
+    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    return _samples(train_arguments, 4, cases, device)
+
+
+def backward_samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_compressor_backward."""
+    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    return _samples(backward_arguments, 11, cases, device)
+
+
+def _samples(make: Any, positional: int, cases: Cases, device: str) -> Iterator[SampleInput]:
+    def sample(sizes: Sizes, name: str = "", larger: Sizes | None = None) -> SampleInput:
+        call = make(sizes, device)
+        args = tuple(call.values())[:positional]
+        kwargs = dict([*call.items()][positional:])
+        return SampleInput(args, kwargs, name, None if larger is None else sample(larger))
+
+    for name, (sizes, larger) in cases.items():
+        yield sample(sizes, name, larger)

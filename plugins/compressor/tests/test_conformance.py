@@ -1,0 +1,12 @@
+"""The conformance suite on the compressor's ops, and kernels at each instruction set."""
+
+import custom_pypto_testing
+
+
+class TestCompressor(custom_pypto_testing.Conformance):
+    plugin = "compressor"
+
+
+class TestIsas(custom_pypto_testing.EveryIsa):
+    plugin = "compressor"
+    files = ("test_compressor.py",)

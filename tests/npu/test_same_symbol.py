@@ -1,0 +1,67 @@
+"""CANN's aclnnCompressor beside an opp package's of the same name and other arguments."""
+
+from pathlib import Path
+
+import pytest
+from custom_pypto_simulator_build import build_kernels
+from simulated import Simulated
+
+PLUGIN = Path(__file__).parents[2] / "plugins" / "compressor"
+BEGIN = (
+    "aclnnStatus aclnnCompressorGetWorkspaceSize(const aclTensor *x, const aclTensor *wkv,"
+    " const aclTensor *wgate, aclTensor *stateCacheRef, const aclTensor *ape,"
+)
+LENGTHS = (
+    " const aclTensor *stateBlockTableOptional, const aclTensor *cuSeqlensOptional,"
+    " const aclTensor *sequsedOptional, const aclTensor *startPosOptional,"
+)
+END = " uint64_t *workspaceSize, aclOpExecutor **executor);\n"
+HEADERS = {
+    "stock": f"{BEGIN}{LENGTHS} int64_t cmpRatio, int64_t coff, int64_t cacheMode,"
+    " int64_t stateCacheStrideDim0, bool gradEnabled, const aclTensor *cmpKvOut,"
+    f" const aclTensor *softmaxScoreOut, const aclTensor *kvOut,{END}",
+    "fused": f"{BEGIN} const aclTensor *normWeight, const aclTensor *ropeSin,"
+    f" const aclTensor *ropeCos,{LENGTHS} int64_t ropeHeadDim, int64_t cmpRatio, int64_t coff,"
+    " double normEps, int64_t rotaryMode, int64_t cacheMode, int64_t stateCacheStrideDim0,"
+    f" const aclTensor *cmpKvOut,{END}",
+}
+CODE = """
+import warnings; warnings.filterwarnings("ignore")
+import custom_pypto.core as core, torch, torch_npu
+sample = next(iter(core.samples("npu_compressor", "npu")))
+op = torch.ops.custom_pypto.npu_compressor
+on_cpu = [each.cpu() if isinstance(each, torch.Tensor) else each for each in sample.args]
+options = {n: each.cpu() if isinstance(each, torch.Tensor) else each
+           for n, each in sample.kwargs.items()}
+expected = op(*on_cpu, **options)
+try:
+    print("equal" if torch.equal(op(*sample.args, **sample.kwargs).cpu(), expected) else "differ")
+except RuntimeError as error:
+    print(error)
+"""
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both kernels, each in an opp package with its header."""
+    built = build_kernels([PLUGIN], tmp_path_factory.mktemp("compressor"))
+    for vendor, header in HEADERS.items():
+        folder = built[vendor] / "op_api" / "include"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "aclnn_compressor.h").write_text(header)
+    return built
+
+
+@pytest.mark.parametrize(("first", "second"), [("stock", "fused"), ("fused", "stock")])
+def test_the_kernel_of_other_arguments_is_refused_where_it_is_first(
+    packages: dict[str, Path], machines: Simulated, first: str, second: str
+) -> None:
+    variables = {"ASCEND_CUSTOM_OPP_PATH": f"{packages[first]}:{packages[second]}"}
+    done = machines.server(variables).run(CODE, [], variables)
+    assert done.returncode == 0, done.stdout + done.stderr
+    if first == "stock":
+        assert done.stdout.endswith("equal\n"), done.stdout
+        return
+    sentence = "npu_compressor: aclnnCompressor is launched with other arguments than its header"
+    for part in (sentence, "normWeight", f"the header is {packages['fused']}", "Remedy: install"):
+        assert part in done.stdout
