@@ -86,7 +86,7 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
 def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
     """Yield what of a library's launches does not fit the first header that declares the kernel.
 
-    Only reads headers: of the plugin's own packages, of those of this machine, of CANN.
+    Reads headers only: first the plugin's own packages, then this machine's, then CANN's.
     """
     # Core is imported already, where that is possible at all.
     from custom_pypto.core import kernel_headers

@@ -42,7 +42,7 @@ def evaluate(
     """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
-    unknown. ``and``, ``or`` and ``not`` are those of three-valued logic. What they do not need has
+    unknown. ``and``, ``or`` and ``not`` use three-valued logic. What they do not need has
     no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same. `least` is the
     ``min`` of two values; `is_true` says whether a divisor is 0.
 

@@ -25,7 +25,7 @@ def run(
 ) -> tuple[int | None, str, str]:
     """Run a program; return its status, or None if it took too long, its output and its errors.
 
-    What is left of its process group ends with it. `options` are those of `subprocess.Popen`.
+    Its whole process group ends with it. `options` go to `subprocess.Popen`.
 
     Raises:
         OSError: this Python cannot be started.

@@ -1,4 +1,4 @@
-"""Validators of nested tables: those of ops.toml, of a manifest and of pyproject.toml."""
+"""Validators of nested tables, for ops.toml, manifests and pyproject.toml."""
 
 from __future__ import annotations
 

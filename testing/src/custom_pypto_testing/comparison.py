@@ -35,7 +35,7 @@ TOLERANCES = {
     torch.float16: Tolerance(relative=1e-3, absolute=1e-5, cosine=1e-5),
     torch.bfloat16: Tolerance(relative=1.6e-2, absolute=1e-5, cosine=5e-5),
 }
-"""The absolute and relative ones are those of `torch.testing.assert_close`."""
+"""`torch.testing.assert_close` has the same absolute and relative ones."""
 
 
 def assert_close(

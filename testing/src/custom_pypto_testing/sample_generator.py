@@ -134,7 +134,7 @@ class Candidate:
                 )
 
     def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
-        """Choose new sizes for those of some dims that the call has."""
+        """Choose new sizes for each of `dims` that the call has."""
 
         def redrawn(old: Any) -> Any:
             return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
@@ -333,7 +333,7 @@ class Candidate:
 def broken_rules(
     op: OpContract, rules: Iterable[Rule], value_of: Callable[[str], Any]
 ) -> Iterator[Rule]:
-    """Return those of some rules that are broken; `value_of` is as that of `Candidate`."""
+    """Return the broken ones of some rules; `value_of` is as `Candidate.value_of`."""
     for rule in rules:
         if any(
             applies(op, rule, each) and evaluate(rule.check, each) is False

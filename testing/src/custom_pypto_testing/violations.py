@@ -61,7 +61,7 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
 
 
 def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
-    """Describe the rules that no drawn call satisfies, or breaks: `found` are those of violations.
+    """Describe the rules that no drawn call satisfies, or breaks; violations break `found`.
 
     Raises:
         DrawingError: no call is right.
@@ -192,7 +192,7 @@ def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:
 def _calls_with(
     op: OpContract, tensor: Tensor, calls: list[Arguments], random: Random
 ) -> list[Arguments]:
-    """Return those of right calls that have a tensor; another one if none has."""
+    """Return the right calls that have a tensor; draw such a call if none has."""
     having = [each for each in calls if _is_given(each[tensor.name])]
     for _ in range(0 if having else _TRIES):
         given = draw(op, random)

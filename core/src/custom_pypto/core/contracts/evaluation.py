@@ -235,8 +235,8 @@ def _allocated(
 def read_attribute(tensor: Any, attribute: str) -> Any:
     """Return the value of a tensor's attribute; None where its sizes leave that open.
 
-    A list has a length. Its costs are sums, and its other attributes those of its first tensor, or
-    None if it is empty.
+    A list has a length. Its costs are sums. It has its other attributes from its first tensor;
+    they are None if it is empty.
     """
     if isinstance(tensor, list | tuple) and attribute in COST_ATTRIBUTES:
         return sum(read_attribute(each, attribute) for each in tensor)
