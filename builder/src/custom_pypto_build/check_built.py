@@ -30,7 +30,7 @@ TIME_LIMIT = 300.0
 
 def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
-    # A lock file allows what is installed, and this is not yet.
+    # A lock file allows installed plugins alone, and this one is not installed yet.
     os.environ.pop(variables.LOCKFILE, None)
     outcome = subprocess_call.run(
         "import runpy\n"

@@ -55,7 +55,7 @@ def run(
 @contextmanager
 def lifeline() -> Iterator[int]:
     """Return the pipe of a guard, which ends its child when this is left, or this process ends."""
-    # A fork comes before this or after it, and its child closes the end that is ours.
+    # No fork comes in between: a forked child must close the end that is ours.
     with FIRST_USE.lock:
         pipe, ours = os.pipe()
         _ours.add(ours)

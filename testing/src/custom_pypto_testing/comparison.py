@@ -78,7 +78,7 @@ def assert_tensors_close(
         _assert_exact(name, actual, expected)
         return
     limits = torch.finfo(actual.dtype)
-    # That of a dtype of few bits.
+    # The tolerance of a dtype of few bits.
     own = Tolerance(relative=limits.eps, absolute=limits.smallest_normal, cosine=limits.eps**2)
     tolerance = tolerances.get(actual.dtype, own)
     actual, expected = actual.double(), expected.double()

@@ -35,7 +35,7 @@ _WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
 _CALLS = 12
-"""Right calls, of which each tensor in turn is changed."""
+"""The number of right calls in which each tensor in turn is changed."""
 _CALLS_OF_SIZES = 3
 _OF_WHOLE = ("length", "required_when")
 """What the error says of a whole list."""
@@ -91,7 +91,7 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
     rule = op.rules[number]
 
     def is_first_broken(candidate: Candidate) -> bool:
-        # Asked first, since few candidates break it.
+        # Test this rule first: few candidates break it.
         if next(broken_rules(op, [rule], candidate.value_of), None) is None:
             return False
         broken = broken_rules(op, op.rules, candidate.value_of)

@@ -33,7 +33,7 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
     "FLT": (_FLT_MAX, 2.0**-126, -_FLT_MAX, 2.0**-23),
     "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
 }
-"""Of each type the values of MAX, MIN, LOWEST and EPSILON."""
+"""The values of MAX, MIN, LOWEST and EPSILON of each type."""
 _DTYPES = {
     "FLOAT": 0,
     "FLOAT16": 1,

@@ -83,7 +83,7 @@ class _CountingBackend:
         self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor], **options: Any
     ) -> Callable[..., Any]:
         compiled = self._compile(graph, inputs, **options)
-        # Not earlier: torch starts again, by an exception, when it makes a number a constant.
+        # Append it last: torch raises an exception to start again if it makes a number a constant.
         self.graphs.append(graph)
 
         def run(*args: Any) -> Any:

@@ -79,7 +79,7 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
 
 
 def is_split(case: Case) -> bool:
-    """Return whether other threads work when torch may use two, as they do not when it may not."""
+    """Return whether other threads work when torch may use two, and none when it may use one."""
     found = []
     for count in (1, 2):
         with torch_threads(count):
