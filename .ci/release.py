@@ -1,8 +1,8 @@
 """Build the wheels to publish: ``release.py WHEELHOUSE FOLDER ...``, with folders of distributions.
 
 Each plugin becomes a wheel for every platform of `PLATFORMS`. Every wheel is built in two folders,
-whose bytes must be equal; those of plugins must pass ``custom-pypto check`` with auditwheel, and
-become folders for Hugging Face kernels beside the wheelhouse.
+and both must have equal bytes. Wheels of plugins must pass ``custom-pypto check`` with auditwheel,
+and become folders for Hugging Face kernels beside the wheelhouse.
 """
 
 from __future__ import annotations

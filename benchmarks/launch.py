@@ -3,7 +3,7 @@
 ``python -m benchmarks.launch`` needs torch_npu and custom-pypto-simulator. An empty kernel is
 launched by custom_pypto and by torch_npu's EXEC_NPU_CMD_EXT; it is in a vendors directory, as on a
 machine with a custom opp package. Both times include the simulator's phases 1 and 2, which say
-nothing about those of CANN.
+nothing about CANN's phases.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def run_program(
 
 
 def run_python(*arguments: str | Path, **options: Any) -> Done:
-    """Run Python; `options` are those of `run_program`."""
+    """Run Python; `options` go to `run_program`."""
     return run_program(sys.executable, *arguments, **options)
 
 

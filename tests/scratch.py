@@ -72,7 +72,7 @@ class Scratch:
         return run_command(command, cwd or self.root, environment, check=check)
 
     def custom_pypto(self, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-        """Run the venv's ``custom-pypto``; `options` are those of `run`."""
+        """Run the venv's ``custom-pypto``; `options` go to `run`."""
         return self.run(*arguments, program="custom-pypto", **options)
 
     def expect_passes(self, *pytest: str, cwd: Path | None = None) -> None:

@@ -93,8 +93,8 @@ def counted(counter: Path, what: str) -> int:
     return int(run(counter, "-c", SCRIPT, str(counter), what))
 
 
-# Torch's reference counts are those of torch::stable::Tensor, in torch's own header. The number is
-# tensors among arguments and results, times the 20 calls of each of three sizes.
+# torch::stable::Tensor in torch's own header counts references. The number is the tensors among
+# arguments and results, times the 20 calls of each of three sizes.
 @pytest.mark.parametrize(("plugin", "tensors"), [("add_custom", 3), ("lightning_indexer", 7)])
 def test_repeated_call_allocates_nothing_but_reference_counts(
     counter: Path, plugin: str, tensors: int

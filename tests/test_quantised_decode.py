@@ -25,7 +25,7 @@ class Step:
     """One decoding step: its arguments, and the results of the ops."""
 
     def __init__(self, change: Callable[[dict[str, Any]], None] = lambda prolog: None) -> None:
-        """Make the arguments, apply `change` to those of the prolog, and run the ops."""
+        """Make the arguments, apply `change` to the prolog's arguments, and run the ops."""
         generator = torch.Generator().manual_seed(0)
         blocks = [-(-length // BLOCK) for length in LENGTHS]
         order = torch.randperm(sum(blocks), generator=generator).split(blocks)
@@ -43,7 +43,7 @@ class Step:
                 epsilon=1e-6,
             )
         )
-        # Scales of the old keys: positive, and as large as those of the new ones.
+        # Scales of the old keys: positive, and as large as the new keys' scales.
         self.prolog["idx_k_scale_cache"].abs_().mul_(0.1)
         self.prolog["idx_k_cache_index"] = torch.stack(
             [self.slots(b, p + 1)[-1] for b, p in self.rows]

@@ -133,7 +133,7 @@ MISTAKES = [
     'user.py:7: error: Incompatible return value type (got "Tensor", expected "int")',
 ]
 
-# As many as find a fault of a plugin; those of this repository are fuzzed with more.
+# So few calls find a fault of a plugin. This repository's plugins are fuzzed with more.
 FEW_CALLS = "--custom-pypto-fuzz=400"
 SUITES = """\
 import custom_pypto_testing

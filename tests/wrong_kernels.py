@@ -1,7 +1,7 @@
 """Wrong kernels of the plugins in third_party: their sources with one fault each.
 
 The faults of a plugin are built as one plugin, from one source, whose ops have the fault's number
-behind their names. One run of the conformance suite judges those of all plugins.
+behind their names. One run of the conformance suite tests all plugins' faults.
 """
 
 import re

@@ -113,7 +113,7 @@ def test_violation_is_refused_in_the_words_of_the_fake(violation: Violation) -> 
 
 def test_every_rule_is_violated() -> None:
     rules = {each.rule for each in BROKEN if each.rule.startswith("rule")}
-    # No call breaks the rules of bias, and those of strides, alone.
+    # No call breaks a rule of bias alone, nor a rule of strides alone.
     assert len(rules) >= 7
 
 

@@ -34,7 +34,7 @@ ctypes.CDLL(str(path)).custom_pypto_unregister_v1()
 
 
 def impl(op: str, key: str = "CPU") -> str:
-    """Code that registers a kernel; those of the tests' plugins return 2, this one 7."""
+    """Code that registers a kernel. It returns 7; the test plugins' kernels return 2."""
     return f"{LIBRARY}library.impl('{op}', lambda x: x + 5, '{key}')"
 
 

@@ -78,7 +78,7 @@ def text_of(header: str) -> str:
 
 
 def all_included(header: str) -> set[str]:
-    """Return what a header includes, and what is included by those of ours."""
+    """Return what a header includes, itself or by headers of ours."""
     found: set[str] = set()
     left = [header]
     while left:

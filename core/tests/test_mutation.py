@@ -221,7 +221,7 @@ def contract_of(op: Any) -> LazyContract:
 
 @pytest.fixture(scope="module")
 def with_core(library: Library) -> Iterator[None]:
-    """The kernels that core adds to those of a library, and the fake."""
+    """The kernels that core adds to a library's own, and the fake."""
     kernels = PythonKernels()
     kernels.add_refusal("headers_write", ["CPU"], contract_of(ops.headers_write))
     kernels.add_for_writes(["headers_write"])

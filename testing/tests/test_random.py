@@ -36,7 +36,7 @@ SEEDS = count()
 
 
 def compare(actual: Tensor, expected: Tensor, sample: SampleInput) -> None:
-    """Each element is x or 0; the shares are near those of the reference."""
+    """Each element is x or 0; the shares are near the reference's shares."""
     shares = [float((each != 0).float().mean()) for each in (actual, expected)]
     assert abs(shares[0] - shares[1]) < 0.1, f"{shares[0]:.2f} of it are kept"
 

@@ -1,4 +1,4 @@
-"""Gradients of ops, by MindSpore's own functions; those of its own ops are the reference."""
+"""Gradients of ops by MindSpore's own functions, compared with gradients of its own ops."""
 
 from collections.abc import Callable
 from typing import Any

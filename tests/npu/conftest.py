@@ -17,7 +17,7 @@ from simulated import Simulated  # noqa: E402
 from worker import MODULES, RunCode, Start, Worker  # noqa: E402
 
 KERNELS = ("custom", "stock")
-"""The kernels of a machine: those of custom opp packages and CANN's own, or only CANN's own."""
+"""A machine has kernels of custom opp packages beside CANN's own, or only CANN's own."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
 SLOWEST = ("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_verify.py")

@@ -40,8 +40,8 @@ KERNELS_OF_OPS = [
     for kernels in ("custom", "stock")
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
-"""The machines on which the slow tests, those of compilers, run for each op: those whose kernels
-differ for it. Quick tests run on every machine."""
+"""For each op, the machines whose kernels differ for it. Tests of compilers, which are slow, run on
+these; other tests run on every machine."""
 ONE_OF_KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS

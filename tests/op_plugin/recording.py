@@ -1,4 +1,4 @@
-"""Kernels that record what imported ops, and those of torch_npu, pass to them."""
+"""Kernels that record what imported ops and torch_npu's ops pass to them."""
 
 import ast
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
-"""In 16 bits, and with index keys of 8, tokens and selected keys are those of fp32 within rounding.
+"""In 16 bits, and with index keys of 8, tokens and selected keys equal fp32's within rounding.
 
-Rounding is measured: how far the logits and the index scores of transformers' model in 16 bits are
-from those of fp32. If two values move by that much towards each other, twice as much may lie
+The rounding is the measured distance of transformers' model in 16 bits from fp32, of the logits and
+of the index scores. If two values move by that much towards each other, twice as much may lie
 between the value that was taken and the best one.
 """
 

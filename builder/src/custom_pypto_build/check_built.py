@@ -30,7 +30,7 @@ TIME_LIMIT = 300.0
 
 def main(plugin: str, distribution: str, opp: str) -> None:
     """Print what becomes of `plugin` of `distribution` when core is imported."""
-    # A lock file allows what is installed, and this is not yet.
+    # A lock file allows installed plugins alone, and this one is not installed yet.
     os.environ.pop(variables.LOCKFILE, None)
     outcome = subprocess_call.run(
         "import runpy\n"
@@ -86,7 +86,7 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
 def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
     """Yield what of a library's launches does not fit the first header that declares the kernel.
 
-    Only reads headers: of the plugin's own packages, of those of this machine, of CANN.
+    Reads headers only: first the plugin's own packages, then this machine's, then CANN's.
     """
     # Core is imported already, where that is possible at all.
     from custom_pypto.core import kernel_headers

@@ -116,7 +116,7 @@ def _install(
     (info / "entry_points.txt").write_text(
         f"[{GROUP}]\n{plugin.name} = {plugin.module}\n", encoding="utf-8"
     )
-    # The modes of the source tree are not those of an installation.
+    # An installation has other file modes than the source tree.
     for path in (site, *site.rglob("*")):
         path.chmod(path.stat().st_mode & ~0o022)
 

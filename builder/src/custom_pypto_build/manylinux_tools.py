@@ -2,7 +2,7 @@
 
 The package ziglang has clang, a linker, and headers and symbols of every glibc. This machine's g++
 compiles for its own processor, so that kernels have the same results and speed as ever; clang
-compiles for the others. The headers of libstdc++ are those of g++: they are the same for every
+compiles for the others. The headers of libstdc++ come from g++: they are the same for every
 processor. libstdc++ itself is a stub, a library with names and no code. It offers what the systems
 have that the wheel is for, so a newer symbol is an error of the linker. torch's library is a stub
 too, because this machine's may be for another processor.

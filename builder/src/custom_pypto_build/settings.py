@@ -69,7 +69,7 @@ KEYS = {
 
 @dataclass(frozen=True)
 class IsaSource:
-    """A file that is compiled for each instruction set; with `int8` also for those of int8."""
+    """A file compiled once an instruction set; `int8` adds the instruction sets of int8."""
 
     path: str
     int8: bool

@@ -58,7 +58,7 @@ class PluginDistribution(setuptools.Distribution):
         """Read the configuration; a project without any Python gets the package it names."""
         super().parse_config_files(*arguments, **options)
         root, package = self.plugin.root, self.plugin.package
-        # Those that setuptools looks at: not tests, docs and the like.
+        # setuptools looks at these packages, and not at tests, docs and the like.
         found = [root / name for name in FlatLayoutPackageFinder.find(str(root)) if "." not in name]
         found += [*root.glob("src/*")]
         if self.packages or any((folder / "__init__.py").is_file() for folder in found):
@@ -72,7 +72,7 @@ class PluginDistribution(setuptools.Distribution):
         self.package_dir = {package: folder.as_posix()}
 
     def has_ext_modules(self) -> bool:
-        """Whether the wheel is for one platform: it holds a library, if no module of Python."""
+        """Whether the wheel is for one platform, because it holds a library."""
         return bool(self.plugin.sources)
 
 

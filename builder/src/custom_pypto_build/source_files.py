@@ -17,7 +17,7 @@ HEADER_SUFFIXES = (".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".ipp", ".tpp", 
 def of_distribution(plugin: Settings) -> list[str]:
     """Return the files of a source distribution: contract, sources, headers, opp folder.
 
-    Sources are those of every machine, and those of simulated kernels. Headers are looked for below
+    It has the sources of every machine and of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.
     """
     compiled = {*plugin.sources, *(source.path for source in plugin.isa_sources)}

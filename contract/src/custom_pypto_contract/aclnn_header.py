@@ -13,14 +13,14 @@ from . import cpp_text
 
 _SUFFIX = "GetWorkspaceSize"
 _FUNCTION = re.compile(rf"\b(?P<name>aclnn\w+?){_SUFFIX}\s*(?=\()")
-# A call would stand in an expression.
+# A declaration has its type before it; a call stands in an expression.
 _RETURN_TYPE = re.compile(r"\baclnnStatus\s*\Z")
 _PARAMETER = re.compile(r"(?P<type>.*?[\s*&])(?P<name>[A-Za-z_]\w*)", re.DOTALL)
 _TYPE_WORDS = frozenset({"const", "unsigned", "signed", "long", "short", "int", "char", "double"})
 _OWN = ("uint64_t *", "aclOpExecutor **")
 """The types of the parameters that every such function ends with."""
 _MOST_PARAMETERS = 256
-"""As many as the C++ standard has every compiler take."""
+"""The C++ standard has every compiler take so many."""
 
 
 class Parameter(NamedTuple):
@@ -51,7 +51,7 @@ class Declaration(NamedTuple):
 def parse(text: str) -> list[Declaration]:
     """Return the declarations in the text of a header, in its order.
 
-    One that is declared twice is there twice: which counts, the preprocessor decides.
+    A kernel that is declared twice is there twice: the preprocessor decides which one counts.
     """
     text = cpp_text.blank_comments(text)
     lines, ends = cpp_text.Lines(text), cpp_text.bracket_ends(text)

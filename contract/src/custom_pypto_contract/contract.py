@@ -114,7 +114,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Output:
-    """One return. With `like`, shape, dtype and strides are those of that argument."""
+    """One return. With `like`, it has the shape, dtype and strides of that argument."""
 
     name: str
     shape: Tree

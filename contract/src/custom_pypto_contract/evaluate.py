@@ -39,15 +39,15 @@ def evaluate(
     least: Callable[[Any, Any], Any] = min,
     is_true: Callable[[Any], bool] = bool,
 ) -> Any:
-    """Return the value of an expression; `value_of` gives that of a name or ``name.attribute``.
+    """Return the value of an expression; `value_of` gives a name's or ``name.attribute``'s.
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
-    unknown. ``and``, ``or`` and ``not`` are those of three-valued logic. What they do not need has
-    no value, nor has a later part of ``a < b < c`` and ``in``: C++ does the same. `least` is the
+    unknown. ``and``, ``or`` and ``not`` use three-valued logic. As in C++, no operand is
+    evaluated that they, ``a < b < c`` and ``in`` do not need. `least` is the
     ``min`` of two values; `is_true` says whether a divisor is 0.
 
     Raises:
-        OverflowError: a number does not fit into 64 bits; the text is that of the kernels.
+        OverflowError: a number does not fit into 64 bits; the text is the kernels'.
     """
 
     def value(each: ast.expr) -> Any:

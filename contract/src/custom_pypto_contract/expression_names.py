@@ -10,7 +10,7 @@ INFINITY = "inf"
 
 
 def names_in(node: ast.AST) -> set[str]:
-    """Return the names in an expression, but for `INFINITY` and those of functions."""
+    """Return the names in an expression, without `INFINITY` and the functions' names."""
     nodes = list(ast.walk(node))
     functions = [each.func for each in nodes if isinstance(each, ast.Call)]
     names = {each.id for each in nodes if isinstance(each, ast.Name) and each not in functions}

@@ -25,7 +25,7 @@ def run(
 ) -> tuple[int | None, str, str]:
     """Run a program; return its status, or None if it took too long, its output and its errors.
 
-    What is left of its process group ends with it. `options` are those of `subprocess.Popen`.
+    Its whole process group ends with it. `options` go to `subprocess.Popen`.
 
     Raises:
         OSError: this Python cannot be started.
@@ -55,7 +55,7 @@ def run(
 @contextmanager
 def lifeline() -> Iterator[int]:
     """Return the pipe of a guard, which ends its child when this is left, or this process ends."""
-    # A fork comes before this or after it, and its child closes the end that is ours.
+    # No fork comes in between: a forked child must close the end that is ours.
     with FIRST_USE.lock:
         pipe, ours = os.pipe()
         _ours.add(ours)

@@ -33,7 +33,7 @@ def expression(text: str, **names: str | ast.expr) -> ast.expr:
 def message(text: str, *texts: str, **names: str | ast.expr) -> Message:
     """Return a message: in `text`, ``{0}`` is the first of `texts`, ``{x.ndim}`` an expression.
 
-    `names` are as those of `expression`.
+    `names` has the same meaning as for `expression`.
     """
     merged: list[str | ast.expr] = []
     for index, part in enumerate(re.split(r"\{(.*?)\}", text)):

@@ -181,7 +181,7 @@ TEMPLATE_OF_TENSOR = Key(
     'a `[templates.name]` with all that, whose shapes have parameters: `"weight(H, L+R)"`',
 )
 TEMPLATE = (
-    Key("parameters", tables.text, "names that `shape` and `values` replace by those of a tensor"),
+    Key("parameters", tables.text, "names that `shape` and `values` replace by names of a tensor"),
     Key("rules", _RULES, "rules in which `self` is the tensor"),
     *TENSOR,
 )

@@ -61,7 +61,7 @@ def fill_in_constants(constants: Constants, body: Mapping[str, Any]) -> dict[str
     if not constants:
         return dict(body)
     names = "|".join(map(re.escape, constants))
-    # Neither a name in quotes, nor an attribute, nor a kernel's name, nor that of a parameter.
+    # Leaves out names in quotes, attributes, kernels' names and parameters' names.
     value_pattern = re.compile(rf"{_QUOTED}|(?<!\w)(?<![\w)\]]\.)({names})\b(?!\(|\s*=(?!=))")
     default_pattern = re.compile(rf"{_QUOTED}|(?<==)\s*({names})\b")
 

@@ -45,7 +45,7 @@ def read(path: str | Path, most: int = MAX_SIZE) -> str:
         size = os.fstat(file.fileno()).st_size
         if size > most:
             raise UnsuitableFileError(f"has {size} bytes, at most {most} are read")
-        # Not more of a file that grows, or whose size is not known, as in /proc.
+        # Read no more: the file may grow, or have no known size, as in /proc.
         contents = file.read(size + 1)
     if len(contents) > size:
         raise UnsuitableFileError(f"has more than the {size} bytes that it should have")

@@ -1,4 +1,4 @@
-"""Validators of nested tables: those of ops.toml, of a manifest and of pyproject.toml."""
+"""Validators of nested tables, for ops.toml, manifests and pyproject.toml."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Validator = Callable[[str, Any], None]
 
 _NO_VALUE = object()
 _MAX_SHOWN = 80
-# C++ ends a text at NUL, and terminals obey others.
+# C++ ends a text at NUL, and terminals act on other control characters.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 

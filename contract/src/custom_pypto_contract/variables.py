@@ -1,4 +1,4 @@
-"""The environment variables of custom_pypto, but not those of single plugins and the simulator.
+"""The environment variables of custom_pypto. Single plugins and the simulator have others.
 
 The one table that ``custom-pypto doctor`` and the documentation derive from.
 """

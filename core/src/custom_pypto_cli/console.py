@@ -44,7 +44,7 @@ def parser(names: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run ``custom-pypto`` with ``arguments`` (default: those of the process).
+    """Run ``custom-pypto`` with ``arguments`` (default: the process's arguments).
 
     Returns the exit status of the command. Raises SystemExit for ``--help``, ``--version`` and
     wrong usage (status 2), as argparse does.

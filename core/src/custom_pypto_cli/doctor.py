@@ -165,7 +165,7 @@ def variables(_: DoctorContext) -> Iterator[Check]:
             lock = lock_file.read(os.environ[name], this_host().trusted_owners)
             check = check.with_problem(lock.problem, lock.advice) if lock.problem else check
         elif name not in KNOWN and not name.startswith(foreign):
-            # Without the prefix, which would make any two names alike.
+            # Compare without the prefix: all names have it, so any two would be similar.
             known = {each.removeprefix(PREFIX): each for each in KNOWN}
             near = find_similar(name.removeprefix(PREFIX), known)
             hint = f"did you mean {known[near[0]]}?" if near else f"there are {', '.join(KNOWN)}"

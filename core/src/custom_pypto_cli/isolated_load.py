@@ -71,7 +71,7 @@ def _find_culprit(
 
     suspect = outcome.progress
     if isinstance(suspect, str) and suspect in names:
-        # To wait for one that hangs once more would tell nothing new.
+        # A second wait for a plugin that hangs tells nothing new.
         if outcome.timed_out or not ends(names.index(suspect)):
             return {suspect: outcome}
     elif ends(0):

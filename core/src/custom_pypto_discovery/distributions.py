@@ -60,7 +60,7 @@ def entry_points(distribution: metadata.Distribution, group: str) -> Iterator[tu
     try:
         text = read(distribution, "entry_points.txt")
     except Exception:
-        # As good as none.
+        # Treat them as if there were none.
         return
     yield from parse_entry_points(text, group) if group in text else ()
 

@@ -35,7 +35,7 @@ def this_host(core: str | None = None, torch: str | None = None) -> Host:
     """Return the host that this interpreter is; metadata say each version that is not given."""
     return Host(
         platform=platforms.host_platform_tag(),
-        # What is unknown forbids nothing.
+        # A version that is not known rejects no plugin.
         core_version=distributions.version(CORE) or "" if core is None else core,
         torch=major_minor(distributions.version("torch") or "" if torch is None else torch),
         trusted_owners=frozenset({0, os.geteuid(), Path(__file__).stat().st_uid}),

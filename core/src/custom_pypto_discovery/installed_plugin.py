@@ -109,7 +109,7 @@ def op_family(op: str) -> str:
 
 
 def reinstall(distribution: str) -> str:
-    """Return the advice for a distribution whose files are not those of its wheel."""
+    """Return the advice for a distribution whose files differ from its wheel's."""
     return f"reinstall it: {install_again(distribution)}"
 
 

@@ -1,4 +1,4 @@
-"""Whether the libraries of a package are those that were built, which its manifest names."""
+"""Whether the libraries of a package are as they were built and as its manifest names them."""
 
 # With many plugins, Path would take half of the time.
 # ruff: noqa: PTH208

@@ -1,4 +1,4 @@
-"""Tokens that `generate` makes equal those of eager, with each of its options."""
+"""`generate` makes the tokens that eager makes, with each of its options."""
 
 from collections import Counter
 from typing import Any

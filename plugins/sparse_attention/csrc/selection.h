@@ -1,4 +1,4 @@
-// Which keys each query token attends to: those of sparse_indices that exist and that it sees.
+// The keys that each query token attends to: keys of sparse_indices that exist and that it sees.
 #pragma once
 
 #include <custom_pypto_blocks/paged_cache.h>

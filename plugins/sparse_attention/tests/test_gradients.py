@@ -54,7 +54,7 @@ def gradients(
 def check(
     arguments: dict[str, Any], *, with_out: bool = True, with_lse: bool = True
 ) -> list[Tensor]:
-    """The gradients of random ones of the outputs, compared with those of the reference."""
+    """The gradients for random gradients of the outputs, compared with the reference's."""
     generator = torch.Generator().manual_seed(0)
     query = arguments["query"]
     d_out = torch.randn(query.shape, generator=generator).to(query.dtype) if with_out else None

@@ -127,7 +127,7 @@ def find(type_: str) -> Kernel | None:
 
 
 def _address(symbol: str) -> int | None:
-    """The address of a symbol of an opp package, found as torch_npu finds those of eager calls."""
+    """The address of a symbol of an opp package. torch_npu finds eager kernels the same way."""
     search = library("libtorch_npu.so")._Z16GetOpApiFuncAddrPKc
     search.restype = ctypes.c_void_p
     found: int | None = search(symbol.encode())
@@ -153,7 +153,7 @@ def run(
 ) -> list[Tensor]:
     """Runs a node with aclnn objects that are made as eager calls make them.
 
-    `inputs` are in the node's order, None where an optional one is absent; `shapes` are those of
+    `inputs` are in the node's order, None where an optional one is absent; `shapes` is for
     the outputs. An output that is written in place is the input itself. Raises ValueError for what
     the kernel does not take, and RuntimeError when it fails.
     """

@@ -208,7 +208,7 @@ class Case:
         Dtypes, and most values of floats, do not change it.
 
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
-        are 0 or 1, and other scalars. Of floats it copies the value, so only 0, 1, the sign and
+        are 0 or 1, and other scalars. It copies the values of floats, so only 0, 1, the sign and
         values that are not finite count here.
         """
 

@@ -35,7 +35,7 @@ TOLERANCES = {
     torch.float16: Tolerance(relative=1e-3, absolute=1e-5, cosine=1e-5),
     torch.bfloat16: Tolerance(relative=1.6e-2, absolute=1e-5, cosine=5e-5),
 }
-"""The absolute and relative ones are those of `torch.testing.assert_close`."""
+"""`torch.testing.assert_close` has the same absolute and relative ones."""
 
 
 def assert_close(
@@ -78,7 +78,7 @@ def assert_tensors_close(
         _assert_exact(name, actual, expected)
         return
     limits = torch.finfo(actual.dtype)
-    # That of a dtype of few bits.
+    # The tolerance of a dtype of few bits.
     own = Tolerance(relative=limits.eps, absolute=limits.smallest_normal, cosine=limits.eps**2)
     tolerance = tolerances.get(actual.dtype, own)
     actual, expected = actual.double(), expected.double()

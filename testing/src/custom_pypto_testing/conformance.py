@@ -53,7 +53,7 @@ _NOTHING = {
 
 
 def _parameter(what: str) -> Any:
-    """Return a fixture; instead of a case, an error is raised, and a text kept for the report."""
+    """Return a fixture of cases. It raises an error, and keeps a text for the report."""
 
     @pytest.fixture
     def parameter(self: object, request: pytest.FixtureRequest, note: Note) -> object:

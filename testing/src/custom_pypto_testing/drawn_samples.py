@@ -16,7 +16,7 @@ from custom_pypto_plugin import SampleInput
 from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
-"""None is 0 or 1, which PyTorch specialises; some are multiples that suit NPUs."""
+"""Without 0 and 1, which PyTorch specialises; with some multiples that NPUs need."""
 
 _TRIES = 300
 _COUNT = 4

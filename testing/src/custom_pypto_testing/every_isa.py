@@ -72,7 +72,7 @@ class EveryIsa:
         assert core.cpu_isa(self.plugin) == (forced if forced in isas else isas[-1])
 
     def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
-        """The plugin's own tests pass with the kernels of each."""
+        """The plugin's own tests pass with the kernels of each instruction set."""
         status, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
         assert status == 0, f"{errors}{output}"
 

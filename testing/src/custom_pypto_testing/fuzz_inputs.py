@@ -46,7 +46,7 @@ class FuzzCall:
     changes: tuple[str, ...]
 
     def has(self, change: str) -> bool:
-        """Return whether some argument was changed so."""
+        """Return whether an argument has this change."""
         return any(each.split(" of ")[0] == change for each in self.changes)
 
 
@@ -139,7 +139,7 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
         try:
             changed = change(tensors[index], random, given)
         except (RuntimeError, TypeError, NotImplementedError, ValueError, IndexError):
-            # No such tensor, or not of this one.
+            # torch cannot change this tensor so.
             continue
         changed = [*tensors[:index], changed, *tensors[index + 1 :]]
         given[argument.name] = changed[0] if argument.is_tensor else changed

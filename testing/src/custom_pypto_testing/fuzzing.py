@@ -32,7 +32,7 @@ _FAKE_MODE_EVERY = 16
 """FakeTensorMode takes ten times as long as meta, for the same fake."""
 _TIME_LIMIT = 120.0
 _MEMORY = 8 << 30
-"""How much more memory than now a call may take; kernels must say that there is no more."""
+"""Bytes that a call may take in addition. Kernels must report that no more can be allocated."""
 _MOST_CRASHES = 5
 _MOST_SHOWN = 5
 _COUNTED = ("run", "accepted", TOO_LARGE, *REASONS)
@@ -157,7 +157,7 @@ def _run_child(op: Op, tally: Tally, numbers: range, time_limit: float) -> int:
             _, status = os.waitpid(process, 0)
         judged = folder / "judged"
         text = judged.read_text(encoding="utf-8") if judged.exists() else ""
-        # Behind the last end of a line is what a process that ended could not finish.
+        # Text behind the last line break is a line that the process did not finish.
         lines = text.split("\n")[:-1]
         for number, line in enumerate(lines, numbers.start):
             judgement = Judgement(**json.loads(line))

@@ -28,7 +28,7 @@ def tensor_outputs(result: object) -> dict[str, torch.Tensor]:
 
 
 def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:
-    """Yield a value by its name, or those in a list as ``name[0]``, ``name[1]``, ..."""
+    """Yield a value by its name, or the values in a list as ``name[0]``, ``name[1]``, ..."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield f"{name}[{index}]", each
@@ -60,7 +60,7 @@ class Run:
         return tensor_outputs(self.returned) | named_arguments(self.mutated)
 
     def equals(self, other: Run) -> bool:
-        """Whether both have tensors alone, and equal ones."""
+        """Whether both have only tensors, and these are equal."""
         one, two = self.tensors, other.tensors
         names = {*outputs(self.returned), *named_arguments(self.mutated)}
         return {*one} == {*two} == names and all(

@@ -83,7 +83,7 @@ def _replay(line: str, folder: Path, found: dict[str, Any]) -> None:
 def decode(value: Any, tensors: Sequence[torch.Tensor] | None, generator: torch.Generator) -> Any:
     """Return the argument of a call that core kept as `value`, on the CPU.
 
-    Values that were not kept are random by `generator`, those of integers 0.
+    `generator` draws values that were not kept; integers that were not kept are 0.
     """
     if isinstance(value, list):
         return [decode(each, tensors, generator) for each in value]

@@ -59,7 +59,7 @@ class NoCallError(DrawingError):
     """None of many random calls is allowed; the text names the rules that they break."""
 
     def __init__(self, op: OpContract) -> None:
-        """Blame rules when the text is asked for: whoever looks for rare calls does not."""
+        """Find the broken rules when the text is read: a search for rare calls never reads it."""
         super().__init__(op)
         self._op = op
 
@@ -100,7 +100,7 @@ class Candidate:
         self.draw_sizes(sizes)
 
     def lay_plainly(self) -> None:
-        """Let no tensor have gaps: two sizes are then in the same relation to the strides."""
+        """Let no tensor have gaps: sizes alone then determine the strides, also other sizes."""
         names = (each.name for each in self.op.tensors)
         self._layouts = {name: contiguous(self.ndims.get(name, 0)) for name in names}
 
@@ -134,14 +134,14 @@ class Candidate:
                 )
 
     def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
-        """Choose new sizes for those of some dims that the call has."""
+        """Choose new sizes for each of `dims` that the call has."""
 
         def redrawn(old: Any) -> Any:
             return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
 
         if lengths := [each for each in self.lengths if each in dims]:
             self.lengths |= {each: self._random.choice(WRONG_LENGTHS) for each in lengths}
-            # One size for all: among many, one would break a rule of theirs.
+            # All dims get one size: one of many sizes would break another rule.
             self.draw_sizes((self._random.choice(SIZES),))
         for name in (each for each in self.dims if each in dims and each not in self.lengths):
             self.dims[name] = redrawn(self.dims[name])
@@ -198,13 +198,13 @@ class Candidate:
             made = torch.randint(-3, 4, sizes, generator=generator, device="cpu")
         layout = self._layout_of(tensor.name)
         if index and layout != contiguous(len(sizes)):
-            # Each tensor of a list may have another.
+            # Each tensor of a list may have another layout.
             drawn = draw_layout(tensor.strides, len(sizes), self._random)
             layout = self._layouts.setdefault(f"{tensor.name}[{index}]", drawn)
         return layout.copy(made.to(dtype))
 
     def sizes_of_all(self, tensor: Tensor) -> list[list[int]]:
-        """Return the sizes of each tensor that an argument is: none, one, or those in a list."""
+        """Return the sizes of each tensor of an argument: of none, of one, or of each in a list."""
         is_given = self.shapes[tensor.name] is not None
         count = self.count_of(tensor) if is_given else 0
         return [self.sizes_of(tensor.name, index) for index in range(count)]
@@ -336,7 +336,7 @@ class Candidate:
 def broken_rules(
     op: OpContract, rules: Iterable[Rule], value_of: Callable[[str], Any]
 ) -> Iterator[Rule]:
-    """Return those of some rules that are broken; `value_of` is as that of `Candidate`."""
+    """Return the broken ones of some rules; `value_of` is as `Candidate.value_of`."""
     for rule in rules:
         if any(
             applies(op, rule, each) and evaluate(rule.check, each) is False
@@ -400,7 +400,7 @@ def describe_rule(rule: Rule) -> str:
 
 
 def applies(op: OpContract, rule: Rule, value_of: Callable[[str], Any]) -> bool:
-    """Return whether a call must keep a rule; `value_of` is as that of `Candidate`."""
+    """Return whether a call must keep a rule; `value_of` is as `Candidate.value_of`."""
     if any(value_of(name) is None for name in checks.find_assumed(op, rule)):
         return False
     if any(value_of(f"{name}.length") == 0 for name in checks.lists_with_dtype(op, rule)):

@@ -14,7 +14,7 @@ import pytest
 
 _SUITE = f"{__package__}.conformance"
 _MOST_LINES = 36
-"""With pytest's own lines a failure has fewer than 40."""
+"""A failure has pytest's own lines too, and fewer than 40 together."""
 _MOST_CAPTURED = 6
 _MOST_FRAMES = 4
 _TRACE = "DEBUG    torch.__trace:"

@@ -20,7 +20,7 @@ _NAMES = {"bfloat16": "bf16", "float32": "float"}
 class GraphTensor(str):
     """A tensor as a converter sees it: its name, with the sizes and the dtype of an argument.
 
-    What a node gives has neither until `set_meta`.
+    The output of a node has neither until `set_meta`.
     """
 
     __slots__ = ("meta", "op_type")

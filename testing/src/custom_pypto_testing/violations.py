@@ -36,7 +36,7 @@ _WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
 _CALLS = 12
-"""Right calls, of which each tensor in turn is changed."""
+"""The number of right calls in which each tensor in turn is changed."""
 _CALLS_OF_SIZES = 3
 _OF_WHOLE = ("length", "required_when")
 """What the error says of a whole list."""
@@ -62,7 +62,7 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
 
 
 def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
-    """Describe the rules that no drawn call satisfies, or breaks: `found` are those of violations.
+    """Describe the rules that no drawn call satisfies, or breaks; violations break `found`.
 
     Raises:
         DrawingError: no call is right.
@@ -92,7 +92,7 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
     rule = op.rules[number]
 
     def is_first_broken(candidate: Candidate) -> bool:
-        # Asked first, since few candidates break it.
+        # Test this rule first: few candidates break it.
         if next(broken_rules(op, [rule], candidate.value_of), None) is None:
             return False
         broken = broken_rules(op, op.rules, candidate.value_of)
@@ -210,7 +210,7 @@ def _with_wrong_sums(op: OpContract, tensor: Tensor, given: Arguments) -> Iterat
 def _calls_with(
     op: OpContract, tensor: Tensor, calls: list[Arguments], random: Random
 ) -> list[Arguments]:
-    """Return those of right calls that have a tensor; another one if none has."""
+    """Return the right calls that have a tensor; draw such a call if none has."""
     having = [each for each in calls if _is_given(each[tensor.name])]
     for _ in range(0 if having else _TRIES):
         given = draw(op, random)

@@ -1,4 +1,4 @@
-"""Weights in each form that ops take, on NPU tensors: the fused op's, and those of the prologs."""
+"""The weights of the fused op and of the prologs, in each form that ops take, on NPUs."""
 
 import os
 import tempfile

@@ -1,7 +1,7 @@
 """Written as the published examples are: nothing in it knows of a simulator.
 
-CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz in the shell makes the weights those of the published
-kernel: matrices whose bytes are in fractal NZ order, which nothing in them says.
+CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS=nz in the shell gives the published kernel's weights:
+matrices whose bytes are in fractal NZ order, which nothing in them says.
 """
 
 import os

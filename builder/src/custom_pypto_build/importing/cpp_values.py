@@ -33,7 +33,7 @@ _LIMITS: dict[str, tuple[int | float, ...]] = {
     "FLT": (_FLT_MAX, 2.0**-126, -_FLT_MAX, 2.0**-23),
     "DBL": (_DBL.max, _DBL.min, -_DBL.max, _DBL.epsilon),
 }
-"""Of each type the values of MAX, MIN, LOWEST and EPSILON."""
+"""The values of MAX, MIN, LOWEST and EPSILON of each type."""
 _DTYPES = {
     "FLOAT": 0,
     "FLOAT16": 1,
@@ -60,7 +60,7 @@ _DTYPES = {
     "FLOAT8_E8M0": 37,
     "FLOAT4_E2M1": 40,
 }
-"""The numbers of GE's DataType, which are those of aclDataType; both are binary interfaces."""
+"""The numbers of GE's DataType. aclDataType has the same; both are binary interfaces."""
 _INT_MAX = (1 << 31) - 1
 _UNSIGNED = ((1 << 32) - 1, (1 << 64) - 1)
 _Typed: TypeAlias = tuple[int | float, int | float]

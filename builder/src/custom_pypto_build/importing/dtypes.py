@@ -58,9 +58,9 @@ def describe(op: ImportedOp, definition: Definition) -> None:
 def _known(
     op: ImportedOp, definition: Definition, tensors: Sequence[Tensor], columns: Sequence[Tensor]
 ) -> dict[str, list[str]]:
-    """Return the dtypes of each of some tensors, but for those that ops.toml lacks.
+    """Return the dtypes of each of some tensors, without the dtypes that ops.toml lacks.
 
-    Of columns, a whole combination is left out if ops.toml lacks one of its dtypes.
+    A combination of columns is left out if ops.toml lacks one of its dtypes.
     """
     others = [each for each in tensors if not each.is_column]
     for tensor in (*columns, *others):

@@ -43,7 +43,7 @@ class ShapeFunctions:
             if match.start() >= at:
                 at = source.ends[match.end()] or match.end()
                 copies = _copies(source.text[match.end() + 1 : at - 1], source.constants)
-                # Of two functions with one name, neither is known to be the one.
+                # If two functions have one name, nothing says which one is meant.
                 is_first = match["name"] not in self._copies
                 self._copies[match["name"]] = copies if is_first else None
         for statement in source.text.split(";") if "IMPL_OP" in source.text else ():

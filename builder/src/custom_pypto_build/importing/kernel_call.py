@@ -64,7 +64,7 @@ def match(definition: Definition, declaration: Declaration) -> tuple[list[str], 
 def compare(
     schema: Schema, outputs: Container[str], passed: Sequence[str], declaration: Declaration
 ) -> list[str]:
-    """Return what of a call does not fit a header, as texts: its number of arguments, or a type.
+    """Return how a call differs from a header, as texts: in its number of arguments, or in a type.
 
     `passed` are arguments, outputs and constants.
     """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 
 class ImportingError(Exception):
-    """A file cannot be read as what it was said to be; the text names it and says what to do."""
+    """A file is not what its option says; the text names it and says what to do."""
 
 
 class Subject(Enum):

@@ -46,7 +46,7 @@ class _Entry:
 
 
 def read(text: str, file: str, function: str | None = None) -> Iterator[ImportedOp]:
-    """Return the ops in the text of the file called `file`; with `function` those of that name.
+    """Return the ops in the text of the file called `file`; `function` selects ops of that name.
 
     A name without overload stands for all overloads.
 

@@ -1,4 +1,4 @@
-"""Makes the op of an operator: of its definition, and of the header of its kernel."""
+"""Makes the op of an operator, from its definition and from its kernel's header."""
 
 from __future__ import annotations
 

@@ -199,8 +199,7 @@ def _string(value: str) -> str:
 def one_line(value: str) -> str:
     """Return a text on one line, with escapes for what a comment of TOML cannot have."""
     line = value.strip()
-    if "  " in line or not line.isprintable():
-        line = " ".join(line.split())
-    if line.isprintable():
+    if line.isprintable() and "  " not in line:
         return line
+    line = " ".join(line.split())
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)

@@ -146,7 +146,7 @@ class _Operators:
 
 
 def _definitions(files: Collection[_Operators]) -> list[Definition]:
-    """Return each operator: of its class, else of its prototype.
+    """Return each operator, from its class if it has one, else from its prototype.
 
     Classes say which dtypes belong together, prototypes do not.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from custom_pypto_contract import cpp_text
 from custom_pypto_contract.errors import ContractError
@@ -60,13 +61,8 @@ def parse(text: str) -> TorchFunction:
     name, taken, returned = parts_of_schema(_MEAN.sub("=1", " ".join(text.split())))
     parts = list(cpp_text.split(taken))
     first_keyword = parts.index("*") if "*" in parts else len(parts)
-    arguments = []
-    for index, match in enumerate(map(_ARGUMENT.fullmatch, parts)):
-        if match is not None:
-            type_, is_mutable = _ALIAS.sub("", match["type"]), "!" in match["type"]
-            arguments.append(
-                Argument(match["name"], type_, is_mutable, index > first_keyword, None)
-            )
+    found = (_argument(each, index > first_keyword) for index, each in enumerate(parts))
+    arguments = [each for each in found if each is not None]
     if len(arguments) > MOST_ARGUMENTS:
         raise ContractError(f"schema: an op takes at most {MOST_ARGUMENTS} arguments")
     returned = returned.strip()
@@ -83,6 +79,16 @@ def parse(text: str) -> TorchFunction:
         tuple(each.partition(" ")[0] for each in made),
         f"{name}({', '.join(parts)}) -> {result}",
     )
+
+
+@lru_cache(1024)
+def _argument(text: str, is_keyword_only: bool) -> Argument | None:
+    # A file repeats few texts thousands of times.
+    match = _ARGUMENT.fullmatch(text)
+    if match is None:
+        return None
+    type_, is_mutable = _ALIAS.sub("", match["type"]), "!" in match["type"]
+    return Argument(match["name"], type_, is_mutable, is_keyword_only, None)
 
 
 def _is_out(argument: Argument) -> bool:

@@ -49,7 +49,7 @@ class OpStruct:
         """Return the lines of the struct."""
         op = self._op
         if op.summary:
-            # A line that ended in a backslash would go on in the next.
+            # A line that ends in a backslash goes on in the next line.
             yield from (f"// {line}".rstrip("\\ ") for line in op.summary.splitlines())
         yield f"struct {struct_name(op.name)} {{"
         yield f"  static constexpr const char* name = {quoted(op.name)};"

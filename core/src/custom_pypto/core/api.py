@@ -81,7 +81,7 @@ def npu_kernels(plugin: str) -> tuple[NpuKernelRecord, ...]:
     library = _find_library(plugin)
     if library is None:
         return ()
-    # Who asks for no kernels reads no headers.
+    # Imported here: without this function no header is read.
     from custom_pypto.core.kernel_headers import find_kernels
 
     return find_kernels(library)

@@ -34,7 +34,7 @@ class ByteRuns:
         """Take sizes and strides in elements, of `element_size` bytes each."""
         # The stride and the number of the copies on each level, the innermost first.
         self.levels: list[tuple[int, int]] = []
-        # Of the run, and of each level: from its first byte to behind its last.
+        # The number of bytes from the first to the last, of the run and of each level.
         self.spans = [element_size]
         # Whether two elements may have a byte in common, copies of stride 0 apart.
         self.may_repeat = False

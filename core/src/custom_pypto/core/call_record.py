@@ -45,7 +45,7 @@ class CallRecord:
         self._file = CallFile(RECORD, str(path))
 
     def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-        """Keep a call, if it is none that was kept before."""
+        """Keep a call, unless an equal one was kept before."""
         with self._file.lock:
             if not self._file.is_open:
                 return
@@ -91,7 +91,7 @@ class CallRecord:
                 Path(name).unlink()
                 raise OSError(f"tensors cannot be saved: {error}") from error
             call["tensors"] = Path(name).name
-        # After its tensors, which are complete then.
+        # Write the call after its tensors: they are complete then.
         self._file.add(json.dumps(call))
 
 

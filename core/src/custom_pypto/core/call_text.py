@@ -8,7 +8,7 @@ import torch
 from custom_pypto_discovery.printable import escape, shorten
 
 PLAIN_TENSORS = (torch.Tensor, torch.nn.Parameter)
-"""The types of tensors that are no subclass of somebody else."""
+"""torch's own types of tensors. Others are subclasses of other packages."""
 
 
 def name_dtype(dtype: torch.dtype) -> str:
@@ -24,7 +24,7 @@ def describe_argument(value: Any) -> str:
         return escape(shorten(repr(value)))
     kind = "" if type(value) in PLAIN_TENSORS else f"{type(value).__name__} "
     text = f"{kind}{name_dtype(value.dtype)}{[*value.shape]}"
-    # Sparse tensors have no strides. Those of a fake one may be symbols, which a test would guard.
+    # Sparse tensors have no strides. A fake tensor's may be symbols, and a test would guard them.
     if not kind and value.layout is torch.strided and not value.is_contiguous():
         text += f" with strides {[*value.stride()]}"
     return text if value.device.type == "cpu" else f"{text} on {value.device}"

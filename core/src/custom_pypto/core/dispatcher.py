@@ -64,7 +64,7 @@ def names() -> set[str]:
 
 
 def keys_with_kernels(op: str, keys: Iterable[str] = DISPATCH_KEYS) -> list[str]:
-    """Return those of `keys` for which `op` has a kernel."""
+    """Return the keys of `keys` that `op` has a kernel for."""
     has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return [key for key in keys if has_kernel(f"{NAMESPACE}::{op}", key)]
 

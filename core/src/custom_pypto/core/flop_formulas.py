@@ -22,7 +22,7 @@ _MODULE = "torch.utils.flop_counter"
 
 
 class FlopFormulas:
-    """The formulas of the ops that `contracts` returns, which are those of the loaded plugins."""
+    """The formulas of the loaded plugins' ops; `contracts` returns the contracts."""
 
     def __init__(self, contracts: Callable[[], Iterable[LazyContract]]) -> None:
         self._contracts = contracts

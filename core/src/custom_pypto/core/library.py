@@ -93,7 +93,7 @@ def _reason(text: str) -> str:
 
 
 def give_comparison(library: ctypes.CDLL, path: Path) -> None:
-    """Give the open plugin library the comparison; nothing if it launches no kernels."""
+    """Give the open plugin library the comparison, unless it launches no kernels."""
     try:
         compare_by = library[NPU_COMPARE_BY]
     except AttributeError:

@@ -72,7 +72,7 @@ class Loader:
         """Load what was installed since; see `custom_pypto.core.load_new`."""
         with self._alone():
             importlib.invalidate_caches()
-            # Code of these has run. The others may be accepted by now: what they need has come.
+            # The code of these has run. Others may be accepted now: the ops they need may be there.
             settled = self._with_status(Status.LOADED, Status.FAILED)
             known = {plugin.installed.order for plugin in settled}
             seen = {(plugin.name, plugin.reason) for plugin in self.plugins}
@@ -183,7 +183,7 @@ class Loader:
             self._watched = WatchedKernels(self._settings)
         registrations = Registrations([*self.loaded(), *accepted])
         for plugin in accepted:
-            # Another may have changed its ops.
+            # Another plugin may have changed its ops.
             if plugin.status is not Status.ACCEPTED or not self._has_requirements(plugin):
                 continue
             if plugin.load(self._graph, registrations.expect_own, self._watched):

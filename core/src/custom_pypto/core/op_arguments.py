@@ -179,7 +179,7 @@ def tensor_returns(schema: Any) -> tuple[bool, ...]:
 
 
 def describe_wrong(results: object, are_tensors: Sequence[bool]) -> str:
-    """Say how the results are not those of the schema; '' if they are. See `tensor_returns`."""
+    """Say how results differ from the schema; '' if they do not. See `tensor_returns`."""
     if results is None:
         return "returns None, but the schema says Tensor; is a `return` missing?"
     count = len(are_tensors)

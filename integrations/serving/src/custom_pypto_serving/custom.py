@@ -1,4 +1,4 @@
-"""Ops that return only the first result, as those of ``torch.ops.custom``."""
+"""Ops that return only the first result, as ``torch.ops.custom`` has them."""
 
 from __future__ import annotations
 

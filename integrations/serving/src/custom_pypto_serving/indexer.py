@@ -36,7 +36,7 @@ def npu_quant_lightning_indexer(
 ) -> Tensor:
     """Select as torch_npu's op of this name.
 
-    The last three arguments are those of another op: vllm-ascend 0.20 to 0.22 has one of this name.
+    The last three arguments belong to another op of this name, in vllm-ascend 0.20 to 0.22.
 
     Raises:
         ValueError: the call is one of that op.

@@ -137,7 +137,7 @@ def make_key_ranges(
 ) -> KeyRanges | Tensor:
     """Make the mask of attn_implementation='custom_pypto', once per forward pass.
 
-    The parameters are those of transformers' AttentionMaskInterface; ``attention_mask`` is the
+    It has the parameters of transformers' AttentionMaskInterface; ``attention_mask`` is the
     padding mask [B, keys so far] as booleans, or None.
 
     Returns:

@@ -16,7 +16,7 @@ class StepMetadata(AttentionMetadata):  # type: ignore[misc]
 
     num_actual_tokens: int
     query_ends: Tensor  # prefix sums of the requests' query tokens, [requests]
-    seq_lens: Tensor  # tokens of each request, those of this step included, [requests]
+    seq_lens: Tensor  # tokens of each request, with the tokens of this step, [requests]
     block_table: Tensor  # [requests, blocks]
     slot_mapping: Tensor  # where the keys of this step belong, [tokens]
     # vLLM's layer reads these. Each token is a "decode": it attends to the latent cache.

@@ -1,7 +1,7 @@
 """Every name of vLLM that this package uses, and the check that the installed vLLM has them.
 
 Most of them are private to vLLM, so each release may move them. They are resolved at their first
-use: those of the platform are needed while vLLM can import little else.
+use: vLLM needs the platform's names before it can import much else.
 """
 
 from __future__ import annotations

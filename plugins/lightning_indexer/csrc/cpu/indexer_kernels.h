@@ -1,5 +1,5 @@
-// The kernels of the ops, compiled for each instruction set, and those of this process: kernels(),
-// and int8_kernels() for int8 queries and keys.
+// The kernels of the ops, compiled for each instruction set. kernels(), and int8_kernels() for
+// int8 queries and keys, return the kernels that this process uses.
 #pragma once
 
 #include <custom_pypto/cpu/kernel_table.h>

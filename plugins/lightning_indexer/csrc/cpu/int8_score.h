@@ -244,7 +244,7 @@ struct KeyBlock {
   float* sums;
   float* scales;
   int32_t* signs;  // of the scales
-  // The keys as they are multiplied, and those of the next block.
+  // The keys as they are multiplied, and the next block's keys.
   char* stored;
   char* next_stored;
 

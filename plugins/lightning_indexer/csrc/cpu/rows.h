@@ -35,7 +35,7 @@ inline void widen_row(const char* row, Element element, int64_t stride, int64_t 
 
 // Packs rows of words, `stride` bytes apart: word `step` of row `lane` goes to index
 // step * lanes + lane; zero for lane >= count. If words are of 4 bytes, prefetches the next `count`
-// rows, which are probably those of the next query token.
+// rows, which probably belong to the next query token.
 template <class Word = int32_t>
 inline void pack_rows(const char* rows, int64_t stride, int64_t count, int64_t lanes, int64_t steps,
                       char* packed) {

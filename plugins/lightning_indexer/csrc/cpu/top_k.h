@@ -261,7 +261,7 @@ struct SortedWords {
 
   static bool is_padding(int32_t word) { return word == INT32_MAX; }
 
-  // Inserts the word at `place` before those of its step whose ranks are lower.
+  // Inserts the word at `place` before the words of its step whose ranks are lower.
   __attribute__((noinline, cold)) void insert(int64_t place) {
     const int32_t word = at(place);
     const int32_t rank = ranks[static_cast<uint32_t>(word) & index_mask];

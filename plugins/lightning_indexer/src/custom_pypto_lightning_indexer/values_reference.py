@@ -88,7 +88,7 @@ def lightning_indexer_grad(
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Compare the positions, and the values with those of the positions found."""
+    """Compare the positions, and the values with the reference's at these positions."""
     given = bind_arguments(contract("npu_lightning_indexer"), sample.args, sample.kwargs)
     has_values = given.pop("return_value")
     selection_comparison.compare(actual[0], expected[0], SampleInput((), given))

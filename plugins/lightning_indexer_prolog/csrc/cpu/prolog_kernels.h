@@ -1,4 +1,4 @@
-// The kernels of the op, compiled for each instruction set, and those of this process: kernels().
+// The op's kernels, compiled for each instruction set; kernels() returns this process's.
 #pragma once
 
 #include <custom_pypto/cpu/kernel_table.h>

@@ -1,6 +1,6 @@
-// CANN's own products of int8 matrices, simulated, as far as the composed op needs them. Parameters
-// are those with which op-plugin calls aclnnQuantMatmulWeightNz, and before aclnnQuantMatmulV5
-// called aclnnQuantMatmulV4; for graphs those of QuantBatchMatmulV3 in torchair's
+// CANN's own products of int8 matrices, simulated, as far as the composed op needs them. op-plugin
+// passes these parameters to aclnnQuantMatmulWeightNz, and passed them to aclnnQuantMatmulV4 before
+// aclnnQuantMatmulV5; graphs have the parameters of QuantBatchMatmulV3 in torchair's
 // auto_generated_ge_raw_ops.
 #include <ATen/ATen.h>
 #include <custom_pypto_simulator/aclnn.h>

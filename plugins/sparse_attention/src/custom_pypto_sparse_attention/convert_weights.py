@@ -2,7 +2,7 @@
 
 The ops rotate interleaved pairs, scale by (L + R)^-.5 and normalise with an epsilon of 1e-5. A
 released layer may want another rope order in its indexer, another scale and another epsilon: all
-three are folded into the weights. Names and shapes are those of README.md.
+three are folded into the weights. README.md has the names and shapes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Steps of the prologs as nodes of CANN's own operators, beside those of core; imported only once
+"""Steps of the prologs as nodes of CANN's own operators, beside core's steps; imported only once
 torchair is.
 
 They are the steps of README.md with the roundings that stand there.

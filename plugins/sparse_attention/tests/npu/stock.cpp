@@ -1,4 +1,4 @@
-// CANN's own kernels, simulated: they compute with the CPU kernels. Names are those of the ops' IR.
+// CANN's own kernels, simulated: they compute with the CPU kernels. The ops' IR has these names.
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/fractal_nz.h>
 #include <custom_pypto_simulator/need.h>

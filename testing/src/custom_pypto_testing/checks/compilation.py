@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import Any, NamedTuple
 
 import torch
 from torch._dynamo import lookup_backend
@@ -43,32 +46,69 @@ def check_compiled(case: Case, backend: str) -> None:
 
 def check_exported(case: Case) -> None:
     """A program exported from the sample, its changing dimensions dynamic, runs `resized` too."""
-    call = case.copy()
-    program = torch.export.export(
-        _Module(call),
-        (call.tensors,),
-        dynamic_shapes=({n: dict.fromkeys(d, Dim.DYNAMIC) for n, d in case.dynamic_dims.items()},),
-    )
+    program = _export(case)
     if not any(node.target is case.op.overload for node in program.graph.nodes):
         raise AssertionError(f"{case.name} is not in the exported program:\n{program.graph}")
+    run = partial(_run, program.module())
     for each_case in (case, case.resized):
-        _assert_as_eager(
-            each_case, lambda each: program.module()(each.tensors), "in the exported program"
-        )
+        _assert_as_eager(each_case, run, "in the exported program")
 
 
-_Enlarge = Callable[[list[torch.Tensor]], torch.Tensor]
+class Slices(NamedTuple):
+    """How each written tensor of a call is a part of a larger one."""
+
+    backend: str
+    what: str
+    enlarge: Callable[[list[torch.Tensor]], torch.Tensor]
+    cut: Callable[[torch.Tensor], torch.Tensor]
+
+    def enlarged(self, case: Case) -> Case:
+        """Return the case with the larger tensors, also in its `resized`."""
+        wholes = {}
+        for name, tensor in _written(case).items():
+            # The others have other values, so that a wrong place shows where the op reads, too.
+            other = torch.ones_like(tensor)
+            wholes[name] = self.enlarge([other, tensor, other])
+        large = case.replace(wholes)
+        resized = case.sample.resized and self.enlarged(case.resized).sample
+        return replace(large, sample=replace(large.sample, resized=resized))
+
+    def memory_after(self, case: Case, run: Callable[[Case], Any]) -> dict[str, torch.Tensor]:
+        """Run the case with new larger tensors; return all their memory, by argument."""
+        call = self.enlarged(case.copy())
+        run(call)
+        wholes = _written(call).items()
+        return {name: whole if whole._base is None else whole._base for name, whole in wholes}
 
 
-class _Module(torch.nn.Module):
-    """The call, with its tensors as the one argument."""
+class CallModule(torch.nn.Module):
+    """The call, with its tensors as the one argument; it writes to `slices` of them."""
 
-    def __init__(self, call: Case) -> None:
+    def __init__(self, call: Case, slices: Slices | None = None) -> None:
         super().__init__()
-        self._call = call
+        self._call, self._slices = call, slices
 
     def forward(self, tensors: dict[str, torch.Tensor]) -> Any:
-        return self._call.replace(tensors).run()
+        """Return what the op returns."""
+        call = self._call.replace(tensors)
+        if self._slices is not None:
+            cut = self._slices.cut
+            call = call.replace({name: cut(each) for name, each in _written(call).items()})
+        return call.run()
+
+
+def _written(case: Case) -> dict[str, torch.Tensor]:
+    return {name: each for name, each in case.mutable.items() if each.dim()}
+
+
+def _run(module: Callable[..., Any], call: Case) -> Any:
+    return module(call.tensors)
+
+
+def _export(case: Case, slices: Slices | None = None) -> torch.export.ExportedProgram:
+    call = case.copy()
+    dims = {name: dict.fromkeys(each, Dim.DYNAMIC) for name, each in case.dynamic_dims.items()}
+    return torch.export.export(CallModule(call, slices), (call.tensors,), dynamic_shapes=(dims,))
 
 
 class _CountingBackend:
@@ -83,7 +123,7 @@ class _CountingBackend:
         self, graph: torch.fx.GraphModule, inputs: list[torch.Tensor], **options: Any
     ) -> Callable[..., Any]:
         compiled = self._compile(graph, inputs, **options)
-        # Not earlier: torch starts again, by an exception, when it makes a number a constant.
+        # Append it last: torch raises an exception to start again if it makes a number a constant.
         self.graphs.append(graph)
 
         def run(*args: Any) -> Any:
@@ -135,60 +175,50 @@ def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
 
 
 def check_written_slices(case: Case) -> None:
-    """Compiled with symbolic sizes, the op writes the slices of its call, and nothing beside them.
+    """With symbolic sizes, the op writes the slices of its call, and nothing beside them.
 
-    The code also runs `resized`, where the slices begin elsewhere.
+    Compiled code and exported programs also run `resized`, where the slices begin elsewhere.
     """
-    written = {name.partition("[")[0] for name in case.copy().mutable}
-    if not written:
-        return
-    names = [argument.name for argument in case.op.schema.arguments]
-    places = {names.index(name) for name in written} | written
-    for backend, what, enlarge, cut in _SLICES:
-        if backend == "inductor" and not case.is_on_cpu:
-            continue
-
-        def function(*args: Any, _cut: Any = cut, **kwargs: Any) -> Any:
-            def given(place: object, value: Any) -> Any:
-                if isinstance(value, list | tuple):
-                    return [given(place, each) for each in value]
-                is_whole = place in places and value is not None and value.dim() > 0
-                return _cut(value) if is_whole else value
-
-            return case.op.overload(
-                *[given(place, value) for place, value in enumerate(args)],
-                **{name: given(name, value) for name, value in kwargs.items()},
-            )
-
-        torch.compiler.reset()
-        compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=backend)
-        for make_call in (case.copy, case.resized.copy):
-            expected, actual = (
-                _memory_after(make_call(), run, enlarge) for run in (function, compiled)
-            )
-            for name, memory in actual.items():
-                when = f"as {what}, compiled with {backend} and symbolic sizes,"
+    for slices in SLICES if _written(case) else ():
+        with warnings.catch_warnings():
+            # Of torch's own, when it copies a program.
+            warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning)
+            program = _export(slices.enlarged(case), slices).run_decompositions({})
+        runs: dict[str, Callable[[Case], Any]] = {}
+        if slices.backend != "inductor" or case.is_on_cpu:
+            runs[f"compiled with {slices.backend}"] = _compile_slices(case, slices)
+        runs["in an exported program"] = partial(_run, program.module())
+        eager = partial(_run, CallModule(case, slices))
+        for each, (how, run) in product((case, case.resized), runs.items()):
+            expected = slices.memory_after(each, eager)
+            for name, memory in slices.memory_after(each, run).items():
+                when = f"as {slices.what}, {how} with symbolic sizes"
                 assert_same_bits(f"{case.name}: argument '{name}'", memory, expected[name], when)
 
 
-def _memory_after(
-    call: Case, run: Callable[..., Any], enlarge: _Enlarge
-) -> dict[str, torch.Tensor]:
-    wholes = {}
-    for name, tensor in call.mutable.items():
-        if tensor.dim():
-            # The others have other values, so that a wrong place shows where the op reads, too.
-            other = torch.ones_like(tensor)
-            wholes[name] = enlarge([other, tensor, other])
-    call = call.replace(wholes)
-    run(*call.args, **call.kwargs)
-    return {name: whole if whole._base is None else whole._base for name, whole in wholes.items()}
+def _compile_slices(case: Case, slices: Slices) -> Callable[[Case], Any]:
+    names = [argument.name for argument in case.op.schema.arguments]
+    written = {name.partition("[")[0] for name in _written(case)}
+
+    def given(name: str, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [given(name, each) for each in value]
+        return slices.cut(value) if name in written and value is not None else value
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return case.op.overload(
+            *map(given, names, args), **{name: given(name, each) for name, each in kwargs.items()}
+        )
+
+    torch.compiler.reset()
+    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=slices.backend)
+    return lambda call: compiled(*call.args, **call.kwargs)
 
 
 # Inductor makes the slices anew by their offsets. Elsewhere the op writes copies.
-_SLICES: tuple[tuple[str, str, _Enlarge, Callable[[torch.Tensor], torch.Tensor]], ...] = (
-    ("inductor", "one of three layers", torch.stack, lambda whole: whole[1]),
-    (
+SLICES = (
+    Slices("inductor", "one of three layers", torch.stack, lambda whole: whole[1]),
+    Slices(
         "aot_eager",
         "a part of a tensor that begins inside its memory",
         lambda three: torch.cat([three[0], *three])[len(three[0]) :],

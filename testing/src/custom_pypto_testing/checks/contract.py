@@ -64,7 +64,7 @@ def _check_costs(contract: Contract, given: Arguments) -> None:
         try:
             cost = evaluate_cost(contract, tree, given)
         except TypeError:
-            # It calculates with None, which is what a dim is that the call does not have.
+            # The formula calculates with None: the call does not have that dim.
             cost = None
         if cost is None or cost < 0:
             raise AssertionError(

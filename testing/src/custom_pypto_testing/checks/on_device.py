@@ -20,7 +20,7 @@ from .values import compare_with_reference, run_of
 _CALLS_OF_MEMORY = 20
 _BUSY_ELEMENTS = 2**24
 _BUSY_SECONDS = 0.02
-"""A stream that is busy for so long is still busy when the host has launched what follows."""
+"""A stream is kept busy for so long that the host launches the next calls meanwhile."""
 _EX = "npugraph_ex"
 
 
@@ -97,7 +97,7 @@ def check_capture(case: Case) -> None:
     call = case.copy()
     if not _can_be_overwritten(call):
         raise NotCheckedError("an argument has elements that share an address")
-    # Looks kernels up, and fills caches: none of that may be captured.
+    # The first call looks kernels up and fills caches. A capture must not contain that.
     call.run()
     npu.synchronize()
     graph = npu.NPUGraph()
@@ -145,7 +145,7 @@ def _check_compiled(case: Case, backend: Any, *, dynamic: bool) -> None:
     cases = [case, with_other_values(case)]
     if dynamic and case.sample.resized is not None:
         cases.append(case.resized)
-    # Kept: torchair does not notice an argument that gets the address of an earlier one.
+    # Keep all calls: torchair does not notice a new argument at an earlier one's address.
     calls = []
     for each in cases:
         call = each.copy()

@@ -80,7 +80,7 @@ def _results(call: Case, tests: list[str]) -> dict[str, Any]:
 def _aot_dispatch_of_floating_first(call: Case) -> Any:
     """Run opcheck's test on the op with its floating-point results before the others.
 
-    It draws anew for each result, so those of a random op are not compared.
+    opcheck draws anew for each result, so a random op's results are not compared.
     """
     from torch.testing._internal import optests
 

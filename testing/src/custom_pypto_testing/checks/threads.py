@@ -79,7 +79,7 @@ def check_large_calls(op: Op, note: Callable[[str], None]) -> None:
 
 
 def is_split(case: Case) -> bool:
-    """Return whether other threads work when torch may use two, as they do not when it may not."""
+    """Return whether other threads work when torch may use two, and none when it may use one."""
     found = []
     for count in (1, 2):
         with torch_threads(count):
@@ -101,8 +101,8 @@ def _run_with_threads(case: Case, count: int) -> Run:
 def run_watched(run: Callable[[], Result]) -> tuple[Result, set[int]]:
     """Run a function; return its result, and the ids of other threads that worked meanwhile.
 
-    Threads that work before it begins are waited for: those of OpenMP look for work for a while
-    before they sleep. Where they never sleep (OMP_WAIT_POLICY=active) they count as working.
+    It first waits for other threads: OpenMP's look for work for a while before they sleep. Where
+    they never sleep (OMP_WAIT_POLICY=active) they count as working.
     """
     before = _sleeping()
     for _ in range(_POLLS):

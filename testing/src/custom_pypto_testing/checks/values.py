@@ -25,7 +25,7 @@ def run_of(call: Case, run: Callable[[Case], Any] = Case.run) -> Run:
 def compare_runs(case: Case, actual: Run, expected: Run, when: str) -> None:
     """Two runs of the op give equal bits; `when` says in messages what differs between them.
 
-    Where those of a random op differ, its reference's own comparison judges, if there is one.
+    If the bits of a random op differ, its reference's own comparison decides, if there is one.
     """
     name, found, wanted = case.name, actual.tensors, expected.tensors
     if list(found) != list(wanted):

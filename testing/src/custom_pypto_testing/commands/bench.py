@@ -94,7 +94,7 @@ def run(options: argparse.Namespace) -> int:
             print(json.dumps(measured))
         else:
             show(line)
-        # Whoever reads a pipe or a file has it now, whatever happens to the next one.
+        # The reader of a pipe or a file has this line now, even if the next sample crashes.
         sys.stdout.flush()
     return int(failed)
 

@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         )
         made: Any = (outcome.value if outcome.ok else outcome.progress) or []
         if not outcome.ok:
-            # A child that has made all of its calls may still end badly: its last one counts.
+            # A child may crash after its last call. That call is then at fault.
             made = made[: min(_CALLS_OF_A_CHILD, total - done) - 1]
             number = done + len(made)
             problem = {"problem": outcome.failure, "left_out": ""}

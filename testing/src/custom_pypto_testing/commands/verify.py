@@ -88,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
         report.results.append(result)
         show(": ".join(filter(None, result.cells)))
         sys.stdout.flush()
-        # Whatever happens next, the report has it.
+        # Write now, in case that the next check ends the process.
         _write(report)
     report.seconds = time.monotonic() - start
     _write(report)

@@ -70,7 +70,7 @@ def check(checks: list[str], op: str, device: str, most: int) -> list[dict[str, 
     done: list[dict[str, Any]] = []
 
     def report(call: str) -> None:
-        """Report how far the process is, in case that it does not come to its end."""
+        """Report the progress of the process, in case that it crashes."""
         subprocess_call.report_progress({"done": done, "call": call})
 
     run: Callable[[str], tuple[Verdict, str]] = partial(_check_machine, device=device)

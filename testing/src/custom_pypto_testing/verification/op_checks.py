@@ -22,7 +22,7 @@ from .report import Verdict
 _KEYS = {"npu": NPU, "cpu": CPU}
 
 Note = Callable[[str], None]
-"""Is told which call comes next: it may be the last one of the process."""
+"""Gets the name of the next call, which may crash the process."""
 
 
 def check_launch(case: Case) -> None:

@@ -14,8 +14,8 @@ from . import isolated_checks
 from .report import FASTER, SWITCHED, Result, Verdict
 
 _MACHINE = "machine"
-# The name of a check is that of a function without `check_`. isolated_checks.py has the functions
-# of the machine; op_checks.py and the suite have those of ops.
+# A check has the name of its function without `check_`. The functions for the machine are in
+# isolated_checks.py, the functions for ops in op_checks.py and in the suite.
 _ADD = "add"
 """The check of the machine without which no op is called."""
 _LAUNCH, _RESULTS, _REPEATS = "launch", "results", "repeats"

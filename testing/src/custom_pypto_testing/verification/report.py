@@ -69,7 +69,7 @@ class Result:
     @property
     def cells(self) -> tuple[str, ...]:
         """The cells of a row; of a long text, the beginning of its first line."""
-        # A name that is cut would not be hidden.
+        # Hide before cutting: a part of a name would not be found.
         brief = str(hide(self.text.partition("\n")[0]))
         brief = brief if len(brief) <= 200 else f"{brief[:197]}..."
         seconds = f"{self.seconds:.1f}"

@@ -31,7 +31,7 @@ def bind_arguments(
 def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> int | None:
     """Return the number that ``flops`` or ``bytes`` of the op's contract, `tree`, gives for a call.
 
-    `arguments` are those of the op by name, defaults included; a tensor may be on meta. None where
+    `arguments` has every argument by name, defaults too; a tensor may be on meta. None where
     the contract does not say it.
 
     Raises:
@@ -61,7 +61,7 @@ def evaluate_cost(op: OpContract, tree: Tree, arguments: Mapping[str, Any]) -> i
 def check_limits(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> None:
     """Refuse what `kernel` does not take, by ``npu.limits`` of the op's contract.
 
-    `arguments` are those of the op by name, defaults included: tensors, also of torchair, and
+    `arguments` has every argument by name, defaults too: tensors, also torchair's, and
     scalars. Symbolic sizes are guarded.
 
     Raises:

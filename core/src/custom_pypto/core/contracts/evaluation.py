@@ -176,7 +176,7 @@ def _empty(
 
 
 def _first_of(given: Mapping[str, Any], name: str) -> Any:
-    """Return a tensor; of a list, its first, or None."""
+    """Return a tensor; for a list its first tensor, or None."""
     value = given[name]
     return next(iter(value), None) if isinstance(value, list | tuple) else value
 
@@ -202,7 +202,7 @@ def sizes_and_dtype(
 def describe_wrong_output(
     output: Output, value: Any, given: Mapping[str, Any], evaluation: Evaluation
 ) -> str:
-    """Say which dtype or shape of an output is not that of the contract; '' if none is."""
+    """Say which output's dtype or shape differs from the contract's; '' if none does."""
     if output.length is not None or not isinstance(value, torch.Tensor):
         return ""
     sizes, dtype = sizes_and_dtype(output, given, evaluation)
@@ -235,8 +235,8 @@ def _allocated(
 def read_attribute(tensor: Any, attribute: str) -> Any:
     """Return the value of a tensor's attribute; None where its sizes leave that open.
 
-    A list has a length. Its costs are sums, and its other attributes those of its first tensor, or
-    None if it is empty.
+    A list has a length. Its costs are sums. It has its other attributes from its first tensor;
+    they are None if it is empty.
     """
     if isinstance(tensor, list | tuple) and attribute in COST_ATTRIBUTES:
         return sum(read_attribute(each, attribute) for each in tensor)

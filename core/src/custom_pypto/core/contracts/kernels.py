@@ -62,7 +62,7 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
         try:
             results = kernel(*args, **kwargs)
         except RuntimeError as error:
-            # A subclass, such as torch.OutOfMemoryError, is there to be caught.
+            # A caller may catch a subclass, such as torch.OutOfMemoryError.
             if type(error) is not RuntimeError:
                 raise
             text = str(error)

@@ -86,7 +86,7 @@ struct AtenOp {
 #define ATEN(name, aten_name, ...) ATEN_DEFINE(aclnn##name, aten_name, false, __VA_ARGS__)
 #define ATEN_INPLACE(name, aten_name, ...) \
   ATEN_DEFINE(aclnnInplace##name, aten_name, true, Out __VA_OPT__(, ) __VA_ARGS__)
-// Out of place and in place; the types are those of the parameters after `self`.
+// Out of place and in place. The arguments are the types of the parameters after `self`.
 #define ATEN_BOTH(name, aten_name, ...)                         \
   ATEN(name, aten_name, Tensor __VA_OPT__(, ) __VA_ARGS__, Out) \
   ATEN_INPLACE(name, aten_name __VA_OPT__(, ) __VA_ARGS__)

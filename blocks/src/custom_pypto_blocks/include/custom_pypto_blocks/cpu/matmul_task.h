@@ -27,7 +27,7 @@ struct MatmulTask {
   bool out_is_fp32;  // else of the same dtype as a; of int8 it is always int32
 };
 
-// The kernel for one dtype of `a` and `b`. matmul.h defines those of an instruction set.
+// The kernel for one dtype of `a` and `b`. matmul.h defines an instruction set's kernels.
 struct MatmulKernel {
   // Computes the panels [first, last) of `panel` columns each. Panels are independent. Scratch is
   // aligned as Scratch of custom_pypto_blocks/scratch.h is.

@@ -186,7 +186,7 @@ struct Value<std::optional<T>> {
   }
 };
 
-// Owns a list that libtorch made, and those of its elements that were not converted yet.
+// Owns a list that libtorch made, and its elements until they are converted.
 template <typename Element>
 class OwnedList {
  public:

@@ -5,8 +5,8 @@
 #include <custom_pypto/abi.h>
 
 // The lists of the processor families, beside `portable`, which is in every family. Each calls
-// `ordinary(isa, ...)` for instruction sets of all kernels, and `int8(isa, ...)` for those of int8
-// kernels alone. A later instruction set is better than an earlier one of the same list.
+// `ordinary(isa, ...)` for instruction sets of all kernels, and `int8(isa, ...)` for sets that
+// int8 kernels alone use. A later instruction set is better than an earlier one of the same list.
 #define CUSTOM_PYPTO_X86_64_ISAS(ordinary, int8, ...)                                    \
   ordinary(avx2, __VA_ARGS__) int8(avx2_vnni, __VA_ARGS__) ordinary(avx512, __VA_ARGS__) \
       int8(avx512_vnni, __VA_ARGS__) ordinary(avx512_bf16, __VA_ARGS__)

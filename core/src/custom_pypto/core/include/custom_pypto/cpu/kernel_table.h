@@ -17,7 +17,7 @@
 // in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
 //
 // Such a source includes nothing of the standard library, ATen or torch: the linker would merge
-// inline functions compiled there with those of other files, and older machines would crash. Its
+// inline functions compiled there with other files' functions, and older machines would crash. Its
 // functions are in an unnamed namespace for the same reason, and its table is constexpr, so that
 // nothing compiled for an instruction set runs before the choice.
 #pragma once

@@ -8,8 +8,8 @@
 //     return out;
 //   }
 //
-// The arguments are those of aclnnMyOpGetWorkspaceSize, outputs included, without the last two,
-// which every aclnn function has. argument.h lists their types.
+// Pass the arguments of aclnnMyOpGetWorkspaceSize, outputs too, without the last two, which
+// every aclnn function has. argument.h lists their types.
 //
 // Phase 2 goes through torch_npu's task queue. So does phase 1 with TASK_QUEUE_ENABLE=2, as in
 // torch_npu's own ops; else it runs in the caller's thread, and its errors are raised there. The

@@ -462,7 +462,7 @@ class Attend {
     }
   }
 
-  // Merges `from`, whose keys follow those of `into`, into it.
+  // Merges `from` into `into`. The keys of `from` follow the keys of `into`.
   void merge(const Partial& into, const Partial& from) const {
     for (int64_t lane = 0; lane < panels_ * kPanel; lane += kLanes) {
       const F32 before = load(into.maximum + lane);
