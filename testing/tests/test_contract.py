@@ -432,3 +432,43 @@ def test_rule_that_no_drawn_call_tests_is_noted(rule: str, note: str) -> None:
     with op_of(text, kernel) as op:
         check_refusals(op, notes.append)
     assert notes == [note]
+
+
+@pytest.mark.parametrize("unchecked", ["nothing", "first", "order", "most"])
+@pytest.mark.parametrize("first", ["0 .. ", ""])
+def test_prefix_sums_are_drawn_and_a_kernel_must_refuse_wrong_ones(
+    first: str, unchecked: str
+) -> None:
+    more = 1 if first else 0
+    text = f"""
+[lengths]
+schema = "lengths(Tensor x, Tensor ends) -> Tensor"
+tensors.x = {{ shape = "T", dtype = "float32" }}
+tensors.ends = {{ shape = "{"B+1" if first else "B"}", dtype = "int64", values = "prefix_sums {first}T" }}
+outputs.lengths = {{ shape = "B", dtype = "int64" }}
+"""
+    refuse = fake_of(contract_of(text))
+
+    def definition(x: Tensor, ends: Tensor) -> Tensor:
+        return ends.diff(prepend=ends.new_zeros(1 - more))
+
+    def kernel(x: Tensor, ends: Tensor) -> Tensor:
+        refuse(x, ends)
+        wrong = {
+            "first": bool((ends[:1] != 0).any() if first else (ends[:1] < 0).any()),
+            "order": bool((ends.diff() < 0).any()),
+            "most": bool((ends[-1:] > len(x)).any()),
+        }
+        for name, is_wrong in wrong.items():
+            if is_wrong and name != unchecked:
+                raise RuntimeError(f"lengths: argument 'ends' has a wrong {name}")
+        return definition(x, ends)
+
+    with registered(contract_of(text).schema.text, kernel, fake=fake_of(contract_of(text))) as made:
+        op = Op(made, reference=Reference(definition), contract=contract_of(text))
+        checks.check_drawn(op)
+        if unchecked == "nothing":
+            check_refusals(op)
+        else:
+            with pytest.raises(AssertionError, match=r"values of argument 'ends' broken.*takes it"):
+                check_refusals(op)

@@ -190,7 +190,7 @@ class _Lowering:
     def _count(self, tensor: Tensor, dim: Dim) -> Iterator[Step]:
         if dim.name in self._op.dims and dim.name not in self._surely_bound:
             may_be_bound = dim.name in self._bound
-            yield Bind(dim.text, expression("xs.length", xs=tensor.name), may_be_bound)
+            yield from self._bind(tensor.name, dim, "x.length", "at least {} tensors", may_be_bound)
             if not may_be_bound:
                 return
         names: Names = {"xs": tensor.name, "want": dim.expression}
@@ -381,7 +381,8 @@ class _Lowering:
         of_dim = dim.name if dim.name in self._op.dims else None
         if of_dim is not None and of_dim not in self._surely_bound | inside:
             may_be_bound = self._may_be_bound(tensor, dim)
-            yield Bind(ast.unparse(want), expression(have, x=own), may_be_bound)
+            what = f"a size of at least {{}} in dimension {axis}"
+            yield from self._bind(own, dim, have, what, may_be_bound)
             if not may_be_bound:
                 return
         names: Names = {"x": own, "want": want}
@@ -394,6 +395,16 @@ class _Lowering:
         condition, shown = expression(f"{have} == want", **names), message(text, what, **names)
         step = Check(own, condition, shown, is_of_sizes=True)
         yield self._of_sizes(step, dim, {of_dim, *inside})
+
+    def _bind(self, own: str, dim: Dim, have: str, what: str, may_be_bound: bool) -> Iterator[Step]:
+        """Bind the name in a dim to a size, less what the dim adds; `what` says of which size."""
+        name = ast.unparse(dim.expression)
+        if dim.offset:
+            text = f"must have {what.format(dim.offset)} ({dim.text}), got {{{have}}}"
+            is_enough = expression(f"{have} >= {dim.offset}", x=own)
+            yield Check(own, is_enough, message(text, x=own))
+            name, have = dim.name or "", f"{have} - {dim.offset}"
+        yield Bind(name, expression(have, x=own), may_be_bound)
 
     def _strides(self, tensor: Tensor) -> Iterator[Step]:
         own = tensor.element

@@ -171,7 +171,7 @@ TENSOR = (
         "values",
         _tree_of(tables.text),
         'the integers in it, for random calls: `"0 .. M*block_size"`, `"distinct 0 .. n - 1"`,'
-        ' `"prefix_sums T"`',
+        ' `"prefix_sums T"`, `"prefix_sums 0 .. T"`',
         is_tree=True,
     ),
 )

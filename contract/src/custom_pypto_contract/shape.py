@@ -30,16 +30,26 @@ class Dim:
 
     @cached
     def name(self) -> str | None:
-        """The dim's name, if it is a plain one or ``M[i]``; it is bound where it stands first."""
+        """The name in ``B``, ``M[i]`` or ``B+1``; it is bound where it stands first."""
         match self.expression:
             case ast.Name(name) | ast.Subscript(ast.Name(name), ast.Name(nodes.INDEX)):
                 return name
+            case ast.BinOp(ast.Name(name), ast.Add(), ast.Constant(int(more))):
+                return name if more > 0 and self.divisor == 1 else None
         return None
 
     @property
     def is_of_element(self) -> bool:
         """Whether it is a name with a size for each tensor of a list, ``M[i]``."""
-        return self.name is not None and not isinstance(self.expression, ast.Name)
+        return self.name is not None and isinstance(self.expression, ast.Subscript)
+
+    @property
+    def offset(self) -> int:
+        """How much larger than its name it is: 1 of ``B+1``."""
+        match self.expression:
+            case ast.BinOp(_, _, ast.Constant(int(offset))) if self.name is not None:
+                return offset
+        return 0
 
 
 @dataclass(frozen=True)

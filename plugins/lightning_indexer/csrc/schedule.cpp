@@ -1,9 +1,12 @@
 // Divides a call into tasks, and runs them on threads.
 #include "schedule.h"
 
+#include <custom_pypto/dtype.h>
 #include <custom_pypto/parallel.h>
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 namespace custom_pypto_lightning_indexer {
 namespace {
@@ -24,9 +27,32 @@ int64_t useful_threads(int64_t multiplications) {
   return worth == 1 ? 1 : std::min(worth, num_threads());
 }
 
+constexpr float kNoScore = -std::numeric_limits<float>::infinity();
+
+// The score of a rank; cpu/rank.h has the inverse.
+float score_of(int32_t rank) {
+  const int32_t bits = rank ^ ((rank >> 31) & std::numeric_limits<int32_t>::max());
+  float score;
+  std::memcpy(&score, &bits, sizeof score);
+  return score;
+}
+
 }  // namespace
 
-void Schedule::run(const Problem& problem, const Kernels& kernels, int32_t* out) {
+void Selected::set_score(int64_t at, float score) const {
+  if (score_element == Element::fp32) {
+    static_cast<float*>(scores)[at] = score;
+  } else {
+    static_cast<BFloat16*>(scores)[at] = static_cast<BFloat16>(score);
+  }
+}
+
+void Selected::clear(int64_t begin, int64_t end) const {
+  std::fill(positions + begin, positions + end, -1);
+  for (int64_t i = begin; scores != nullptr && i < end; ++i) set_score(i, kNoScore);
+}
+
+void Schedule::run(const Problem& problem, const Kernels& kernels, const Selected& out) {
   cut_rows(problem, out);
   if (blocks_.empty()) return;
   int64_t row_tokens = 0;
@@ -48,7 +74,7 @@ void Schedule::run(const Problem& problem, const Kernels& kernels, int32_t* out)
 }
 
 // Cuts the rows that see a key into row blocks; the others' results are written at once.
-void Schedule::cut_rows(const Problem& problem, int32_t* out) {
+void Schedule::cut_rows(const Problem& problem, const Selected& out) {
   blocks_.clear();
   const int64_t row_size = problem.key_heads * problem.sparse_count;
   int64_t done = 0;  // rows of the output that have their result or a block
@@ -57,7 +83,7 @@ void Schedule::cut_rows(const Problem& problem, int32_t* out) {
     while (row < sequence.rows && problem.visible(sequence, row) == 0) ++row;
     const int64_t first = sequence.first_row + row;
     if (row == sequence.rows) continue;
-    std::fill(out + done * row_size, out + first * row_size, -1);
+    out.clear(done * row_size, first * row_size);
     done = sequence.first_row + sequence.rows;
     for (; row < sequence.rows; row += kRowsPerBlock) {
       RowBlock block{};
@@ -74,7 +100,7 @@ void Schedule::cut_rows(const Problem& problem, int32_t* out) {
       }
     }
   }
-  std::fill(out + done * row_size, out + problem.rows * row_size, -1);
+  out.clear(done * row_size, problem.rows * row_size);
 }
 
 // Leaves small blocks for the end: one thread does a row block's selection.
@@ -165,7 +191,8 @@ Schedule::Worker Schedule::worker(int64_t index) const {
   return {begin + score_bytes_ + select_bytes_, begin, begin + score_bytes_, -1};
 }
 
-void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& worker, int32_t* out) {
+void Schedule::work(const Problem& problem, const Kernels& kernels, Worker& worker,
+                    const Selected& out) {
   const auto task_count = static_cast<int64_t>(tasks_.size());
   for (;;) {
     const int64_t index = next_task_.fetch_add(1, std::memory_order_relaxed);
@@ -218,12 +245,21 @@ void Schedule::pack(const Problem& problem, const Kernels& kernels, int64_t inde
 }
 
 void Schedule::select(const Problem& problem, const Kernels& kernels, const RowBlock& block,
-                      const Worker& worker, int32_t* out) const {
+                      const Worker& worker, const Selected& out) const {
   for (int64_t r = 0; r < block.rows; ++r) {
     const int64_t row = block.sequence->first_row + block.first_row + r;
     const int64_t at = (row * problem.key_heads + block.key_head) * problem.sparse_count;
-    kernels.select(ranks_ + block.ranks_at + r * block.ranks_stride, block.visible[r],
-                   problem.sparse_count, worker.select_scratch, out + at);
+    const int32_t* ranks = ranks_ + block.ranks_at + r * block.ranks_stride;
+    int32_t* positions = out.positions + at;
+    kernels.select(ranks, block.visible[r], problem.sparse_count, worker.select_scratch, positions);
+    const int64_t selected = std::min(block.visible[r], problem.sparse_count);
+    if (out.scores != nullptr) {
+      for (int64_t i = 0; i < selected; ++i) out.set_score(at + i, score_of(ranks[positions[i]]));
+      for (int64_t i = selected; i < problem.sparse_count; ++i) out.set_score(at + i, kNoScore);
+    }
+    if (problem.offsets.empty()) continue;
+    const auto head = static_cast<size_t>(row * problem.key_heads + block.key_head);
+    for (int64_t i = 0; i < selected; ++i) positions[i] += problem.offsets[head];
   }
 }
 

@@ -17,10 +17,19 @@
 
 namespace custom_pypto_lightning_indexer {
 
+// Where the results go: problem.rows * problem.key_heads rows of problem.sparse_count numbers each.
+struct Selected {
+  int32_t* positions;
+  void* scores = nullptr;                 // of the positions, -inf for none; may be null
+  Element score_element = Element::fp32;  // or bf16
+
+  void clear(int64_t begin, int64_t end) const;
+  void set_score(int64_t at, float score) const;
+};
+
 class Schedule {
  public:
-  // Writes problem.rows * problem.key_heads rows of problem.sparse_count positions to `out`.
-  void run(const Problem& problem, const Kernels& kernels, int32_t* out);
+  void run(const Problem& problem, const Kernels& kernels, const Selected& out);
 
  private:
   static constexpr int64_t kRowsPerBlock = 8;
@@ -58,16 +67,16 @@ class Schedule {
     int64_t packed_block;  // whose rows `packed` holds, or -1
   };
 
-  void cut_rows(const Problem& problem, int32_t* out);
+  void cut_rows(const Problem& problem, const Selected& out);
   void put_largest_first();
   void cut_waves();
   void cut_tokens(const Wave& wave, int64_t workers);
   void prepare(const Problem& problem, const Kernels& kernels, int64_t workers);
   Worker worker(int64_t index) const;
-  void work(const Problem& problem, const Kernels& kernels, Worker& worker, int32_t* out);
+  void work(const Problem& problem, const Kernels& kernels, Worker& worker, const Selected& out);
   void pack(const Problem& problem, const Kernels& kernels, int64_t block, Worker& worker) const;
   void select(const Problem& problem, const Kernels& kernels, const RowBlock& block,
-              const Worker& worker, int32_t* out) const;
+              const Worker& worker, const Selected& out) const;
 
   std::vector<RowBlock> blocks_;
   std::vector<Wave> waves_;

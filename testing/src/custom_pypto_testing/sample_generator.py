@@ -316,11 +316,13 @@ class Candidate:
     def _integers(self, values: str, count: int) -> list[int]:
         kind, _, rest = values.partition(" ")
         if kind == "prefix_sums":
-            total = self._value(expression.parse(rest))
-            if count == 0 and total > 0:
+            first, _, last = rest.rpartition("..")
+            ends = [self._value(expression.parse(each)) for each in (first, last) if each]
+            inner = count - len(ends)
+            if inner < 0 and ends[-1] > 0:
                 raise ValueError("no room for prefix sums")
-            ends = sorted(self._random.randint(0, total) for _ in range(count - 1))
-            return [*ends, total][:count]
+            ends += (self._random.randint(0, ends[-1]) for _ in range(inner))
+            return sorted(ends)[:count]
         text = rest if kind == "distinct" else values
         low, high = (self._value(expression.parse(each)) for each in text.split(".."))
         if low > high and count:

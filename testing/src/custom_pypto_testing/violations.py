@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
+from custom_pypto_contract.expression import parse
 from custom_pypto_contract.shape import resolve
 
 from .sample_generator import (
@@ -30,7 +31,7 @@ from .sample_generator import (
 )
 
 _OTHER_DTYPES = (torch.int16, torch.float16, torch.float32, torch.bfloat16, torch.bool)
-_WRONG_INTS = (-1, 0, 1, 2, 4, 9)
+_WRONG_INTS = (-2, -1, 0, 1, 2, 4, 9)
 _WRONG_FLOATS = (math.nan, math.inf, -math.inf, -1.0, 0.0, 1e30)
 _TRIES = 100
 _REDRAWS = 10
@@ -187,6 +188,26 @@ def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:
                 if tensor.allowed_when is not None and not is_allowed:
                     found.add("allowed_when")
                     yield Violation("allowed_when", tensor.name, changed)
+            for changed in _with_wrong_sums(op, tensor, given):
+                yield Violation("values", tensor.name, changed)
+
+
+def _with_wrong_sums(op: OpContract, tensor: Tensor, given: Arguments) -> Iterator[Arguments]:
+    """Break prefix sums, which a kernel reads and a fake does not."""
+    tensors = [each for each in given.values() if isinstance(each, torch.Tensor)]
+    values = Evaluation(op, given).run_checks()
+    kind, _, rest = (resolve(tensor.values, values.value_of) or "").partition(" ")
+    right = given[tensor.name]
+    if right is None or kind != "prefix_sums" or not all(map(torch.numel, tensors)):
+        return
+    first, _, last = rest.rpartition("..")
+    wrong = [(0, values.value(parse(first)) + 1 if first else -1)]
+    wrong += [(-1, values.value(parse(last)) + 1)]
+    wrong += [(-1, int(right[-2]) - 1)] if len(right) > 1 else []
+    for index, value in wrong:
+        sums = right.clone()
+        sums[index] = value
+        yield {**given, tensor.name: sums}
 
 
 def _calls_with(
@@ -231,9 +252,10 @@ def _changes(
     yield "device", changed(value.to("meta"))
     apart = value.new_zeros((*value.shape, 2))[..., 0]
     yield "strides", changed(apart.copy_(value))
-    for axis in range(value.dim()):
-        sizes = [size + (each == axis) for each, size in enumerate(value.shape)]
-        yield f"size {axis}", changed(value.new_zeros(sizes))
+    for axis, size in enumerate(value.shape):
+        for wrong in (size + 1, 0):
+            sizes = [*value.shape[:axis], wrong, *value.shape[axis + 1 :]]
+            yield f"size {axis}", changed(value.new_zeros(sizes))
     if index is not None:
         yield "length", {**given, tensor.name: [*whole, value]}
     if tensor.is_optional:

@@ -18,12 +18,16 @@ using Op = ops::npu_lightning_indexer_pto;
 using QuantOp = ops::npu_quant_lightning_indexer;
 using WithValues = ops::npu_lightning_indexer;
 using Grad = ops::npu_lightning_indexer_grad;
+using V2 = ops::npu_lightning_indexer_v2;
+using QuantV2 = ops::npu_quant_lightning_indexer_v2;
 
 const KernelChoice any_kernel(Op::name, {"aclnnLightningIndexerPto", "aclnnLightningIndexer"});
 const KernelChoice stock_kernel(Op::name, {"aclnnLightningIndexer"});
 const KernelChoice quant_kernel(QuantOp::name, {"aclnnQuantLightningIndexer"});
 const KernelChoice values_kernel(WithValues::name, {"aclnnLightningIndexer"});
 const KernelChoice grad_kernel(Grad::name, {"aclnnLightningIndexerGrad"});
+const KernelChoice v2_kernel(V2::name, {"aclnnLightningIndexerV2"});
+const KernelChoice quant_v2_kernel(QuantV2::name, {"aclnnQuantLightningIndexerV2"});
 
 // As torch_npu passes them to the gradient's kernel, which takes the number of heads from the
 // query.
@@ -47,6 +51,7 @@ template <class Arguments>
 bool is_empty(const Arguments& a) {
   return a.query.numel() == 0 || a.key.numel() == 0;
 }
+bool is_empty(const V2::Arguments& a) { return a.q.numel() == 0 || a.k.numel() == 0; }
 
 // Whether no launch is needed, since there is no result or nothing to select; fills the result
 // then.
@@ -122,6 +127,35 @@ void launch_grad(const Grad::Arguments& a, const Grad::CallShape& s, const Grad:
                       to_int32(a.actual_seq_lengths_key), kHeads, a.layout, a.sparse_mode,
                       a.pre_tokens, a.next_tokens, kDeterministic, out.d_query, out.d_key,
                       out.d_weights);
+}
+
+void launch_v2(const V2::Arguments& a, const V2::CallShape& s, const V2::Outputs& out) {
+  if (is_done(a, out.sparse_indices)) {
+    return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
+  }
+  V2::check_limits_of_aclnnLightningIndexerV2(a, s);
+  CUSTOM_PYPTO_LAUNCH(
+      v2_kernel.get(), aclnnLightningIndexerV2, to_contiguous(a.q), to_contiguous(a.k),
+      to_contiguous(a.w), to_int32(a.cu_seqlens_q), to_int32(a.cu_seqlens_k), to_int32(a.seqused_q),
+      to_int32(a.seqused_k), to_int32(a.cmp_residual_k), to_int32(a.block_table),
+      to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk, a.max_seqlen_q, a.layout_q,
+      a.layout_k, a.mask_mode, a.cmp_ratio, a.return_value, out.sparse_indices, out.sparse_values);
+}
+
+void launch_quant_v2(const QuantV2::Arguments& a, const QuantV2::CallShape& s,
+                     const QuantV2::Outputs& out) {
+  if (is_done(a, out.sparse_indices)) {
+    return fill(out.sparse_values, -std::numeric_limits<double>::infinity());
+  }
+  QuantV2::check_limits_of_aclnnQuantLightningIndexerV2(a, s);
+  CUSTOM_PYPTO_LAUNCH(quant_v2_kernel.get(), aclnnQuantLightningIndexerV2, to_contiguous(a.query),
+                      to_contiguous(a.key), to_contiguous(a.weights),
+                      to_contiguous(a.query_dequant_scale), to_contiguous(a.key_dequant_scale),
+                      to_int32(a.cu_seqlens_q), to_int32(a.cu_seqlens_k), to_int32(a.seqused_q),
+                      to_int32(a.seqused_k), to_int32(a.cmp_residual_k), to_int32(a.block_table),
+                      to_int32(a.output_idx_offset), to_int32(a.metadata), a.topk, a.quant_mode,
+                      a.max_seqlen_q, a.layout_q, a.layout_k, a.mask_mode, a.cmp_ratio,
+                      a.return_value, out.sparse_indices, out.sparse_values);
 }
 
 }  // namespace custom_pypto_lightning_indexer::npu

@@ -20,5 +20,11 @@ void launch_values(const ops::npu_lightning_indexer::Arguments& arguments,
 void launch_grad(const ops::npu_lightning_indexer_grad::Arguments& arguments,
                  const ops::npu_lightning_indexer_grad::CallShape& sizes,
                  const ops::npu_lightning_indexer_grad::Outputs& out);
+void launch_v2(const ops::npu_lightning_indexer_v2::Arguments& arguments,
+               const ops::npu_lightning_indexer_v2::CallShape& sizes,
+               const ops::npu_lightning_indexer_v2::Outputs& out);
+void launch_quant_v2(const ops::npu_quant_lightning_indexer_v2::Arguments& arguments,
+                     const ops::npu_quant_lightning_indexer_v2::CallShape& sizes,
+                     const ops::npu_quant_lightning_indexer_v2::Outputs& out);
 
 }  // namespace custom_pypto_lightning_indexer::npu

@@ -1,5 +1,5 @@
-"""The lightning indexer of DeepSeek sparse attention: npu_lightning_indexer_pto, and for int8
-npu_quant_lightning_indexer.
+"""The lightning indexer of DeepSeek sparse attention: npu_lightning_indexer_pto, for 8 bits
+npu_quant_lightning_indexer, and the second version of both.
 
 README.md of the distribution defines the ops in PyTorch, ops.toml says what their arguments are.
 This module gives what neither can: sample inputs, references with their comparison, converters.
@@ -18,6 +18,8 @@ OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"
 WITH_VALUES = "npu_lightning_indexer"
 GRAD = "npu_lightning_indexer_grad"
+V2 = "npu_lightning_indexer_v2"
+QUANT_V2 = "npu_quant_lightning_indexer_v2"
 
 
 @hookimpl
@@ -42,26 +44,30 @@ def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
         QUANT_OP: converter.convert_quant_lightning_indexer,
         WITH_VALUES: converter.convert_lightning_indexer_with_values,
         GRAD: converter.convert_lightning_indexer_grad,
+        V2: converter.convert_lightning_indexer_v2,
+        QUANT_V2: converter.convert_quant_lightning_indexer_v2,
     }
 
 
 @hookimpl
 def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:
     """Seeded inputs, by device."""
-    from . import samples
+    from . import samples, samples_v2
 
     return {
         OP: samples.lightning_indexer,
         QUANT_OP: samples.quant_lightning_indexer,
         WITH_VALUES: samples.with_values,
         GRAD: samples.gradients,
+        V2: samples_v2.lightning_indexer,
+        QUANT_V2: samples_v2.quant_lightning_indexer,
     }
 
 
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """The ops in plain PyTorch, and how to compare with them."""
-    from . import reference, selection_comparison, values_reference
+    from . import reference, reference_v2, selection_comparison, values_reference
 
     return {
         OP: Reference(reference.lightning_indexer, selection_comparison.compare),
@@ -70,4 +76,6 @@ def custom_pypto_references() -> Mapping[str, Reference]:
         GRAD: Reference(
             values_reference.lightning_indexer_grad, values_reference.compare_gradients
         ),
+        V2: Reference(reference_v2.lightning_indexer, reference_v2.compare),
+        QUANT_V2: Reference(reference_v2.quant_lightning_indexer, reference_v2.compare_quant),
     }

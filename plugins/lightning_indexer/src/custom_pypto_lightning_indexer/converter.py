@@ -19,7 +19,7 @@ from custom_pypto_blocks import ge_steps as steps
 from torchair import ge
 from torchair.ge import attr
 
-from . import GRAD, OP, QUANT_OP, WITH_VALUES
+from . import GRAD, OP, QUANT_OP, QUANT_V2, V2, WITH_VALUES
 from .ops import ALL_TOKENS
 
 if TYPE_CHECKING:
@@ -135,3 +135,45 @@ def _attributes(a: SimpleNamespace) -> dict[str, Any]:
         "pre_tokens": attr.Int(ALL_TOKENS),
         "next_tokens": attr.Int(ALL_TOKENS),
     }
+
+
+@steps.converter_of(V2)
+def convert_lightning_indexer_v2(a: SimpleNamespace) -> tuple[Tensor, ...]:
+    """LightningIndexerV2."""
+    check_limits(contract(V2), "aclnnLightningIndexerV2", vars(a))
+    return _second_version("LightningIndexerV2", a, {"q": a.q, "k": a.k, "w": a.w}, {})
+
+
+@steps.converter_of(QUANT_V2)
+def convert_quant_lightning_indexer_v2(a: SimpleNamespace) -> tuple[Tensor, ...]:
+    """QuantLightningIndexerV2, whose inputs have the names of CANN's newer interface."""
+    check_limits(contract(QUANT_V2), "aclnnQuantLightningIndexerV2", vars(a))
+    tensors = {
+        "q": a.query,
+        "k": a.key,
+        "w": a.weights,
+        "q_descale": a.query_dequant_scale,
+        "k_descale": a.key_dequant_scale,
+    }
+    attributes = {"quant_mode": attr.Int(a.quant_mode)}
+    return _second_version("QuantLightningIndexerV2", a, tensors, attributes)
+
+
+def _second_version(
+    operator: str, a: SimpleNamespace, tensors: dict[str, Tensor], attributes: dict[str, Any]
+) -> tuple[Tensor, ...]:
+    """The node of an operator of CANN: indices and values."""
+    integers = ("cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k", "cmp_residual_k")
+    integers = (*integers, "block_table", "output_idx_offset", "metadata")
+    numbers = ("topk", "max_seqlen_q", "mask_mode", "cmp_ratio", "return_value")
+    results = ge.custom_op(
+        operator,
+        inputs=tensors | {name: steps.as_int32(getattr(a, name)) for name in integers},
+        attrs={
+            **{name: attr.Int(getattr(a, name)) for name in numbers},
+            **{name: attr.Str(getattr(a, name)) for name in ("layout_q", "layout_k")},
+            **attributes,
+        },
+        outputs=["sparse_indices", "sparse_values"],
+    )
+    return tuple(results)

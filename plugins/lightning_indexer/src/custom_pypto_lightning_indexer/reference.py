@@ -50,7 +50,7 @@ def _select(
         (*query.shape[:-2], key.shape[-2], sparse_count), -1, dtype=torch.int32, device="cpu"
     )
     for at, scores in rows:
-        best = _descending(scores.float())[:sparse_count]
+        best = descending(scores.float())[:sparse_count]
         result[at][: len(best)] = best
     return result
 
@@ -70,7 +70,7 @@ def score_rows(
     for index, of_row, of_keys in rows_with_keys(
         (query, weights, query_scales), (key, key_scales), **options
     ):
-        yield from _rows_of(index, *(t.double() for t in (*of_row, *of_keys)))
+        yield from rows_of(index, *(t.double() for t in (*of_row, *of_keys)))
 
 
 def rows_with_keys(
@@ -116,7 +116,7 @@ def rows_with_keys(
                 yield index, [t[s] for t in of_rows], [t[:visible] for t in keys]
 
 
-def _rows_of(
+def rows_of(
     index: tuple[int, ...],
     query: torch.Tensor,
     weights: torch.Tensor,
@@ -142,7 +142,7 @@ def _lengths(tensor: torch.Tensor, layout: str, given: torch.Tensor | None) -> l
     return [end - start for start, end in zip([0, *lengths], lengths, strict=False)]
 
 
-def _descending(scores: torch.Tensor) -> torch.Tensor:
+def descending(scores: torch.Tensor) -> torch.Tensor:
     """Positions from the highest score to the lowest, equal ones ascending, NaN behind -inf."""
     nan = scores.isnan()
     order = scores.where(~nan, -torch.inf).argsort(descending=True, stable=True)

@@ -43,7 +43,7 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     Raises:
         AssertionError: they do not; the message names the row and the positions.
     """
-    _compare(actual, expected, _rows(*sample.args, **sample.kwargs))
+    compare_rows(actual, expected, _rows(*sample.args, **sample.kwargs))
 
 
 def compare_quant(actual: Any, expected: Any, sample: SampleInput) -> None:
@@ -52,10 +52,15 @@ def compare_quant(actual: Any, expected: Any, sample: SampleInput) -> None:
     Raises:
         AssertionError: they differ.
     """
-    _compare(actual, expected, _quant_rows(*sample.args, **sample.kwargs))
+    compare_rows(actual, expected, _quant_rows(*sample.args, **sample.kwargs))
 
 
-def _compare(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
+def compare_rows(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
+    """Compare two results whose rows that see a key are `rows`, as `compare` does.
+
+    Raises:
+        AssertionError: they differ.
+    """
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         raise AssertionError(
             f"expected {expected.dtype} {list(expected.shape)},"
@@ -119,7 +124,7 @@ def _rows(
             later = len(rows) - 1 - index
             seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
             if seen:
-                yield from _rows_of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+                yield from rows_of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
 
 
 def _tokens(
@@ -149,7 +154,7 @@ def _keys(
     ]
 
 
-def _rows_of_heads(
+def rows_of_heads(
     at: tuple[int, ...], query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor
 ) -> Iterator[_Row]:
     """The rows of a token's key heads, from query [N1, D], weights [N1] and keys [eff, N2, D]."""

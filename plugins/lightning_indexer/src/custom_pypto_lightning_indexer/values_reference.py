@@ -95,17 +95,17 @@ def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
     wanted = expected[1]
     if has_values:
         wanted = values_of(actual[0], **given)
-    _assert_close("values", actual[1], wanted)
+    assert_close("values", actual[1], wanted)
 
 
 def compare_gradients(actual: Any, expected: Any, sample: SampleInput) -> None:
     """Each by the largest number in it, as sums of many terms round."""
     del sample
     for name, left, right in zip(("query", "key", "weights"), actual, expected, strict=True):
-        _assert_close(f"gradient of {name}", left, right)
+        assert_close(f"gradient of {name}", left, right)
 
 
-def _assert_close(name: str, actual: Tensor, expected: Tensor) -> None:
+def assert_close(name: str, actual: Tensor, expected: Tensor) -> None:
     """Raise AssertionError unless all errors are small against the largest number."""
     # Whoever asks for the reference alone need not have the suite.
     from custom_pypto_testing.comparison import Tolerance, assert_tensors_close

@@ -161,3 +161,95 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor 
   written(sparse_indices, actual_seq_lengths_query, layout_query)
       .copy_(written(found, actual_seq_lengths_query, layout_query));
 }
+
+namespace {
+
+using Optional = std::optional<at::Tensor>;
+
+// The limits of both on any machine: "约束说明" of torchapi_lightning_indexer.md and
+// torchapi_quant_lightning_indexer.md of CANN's ops-transformer. Neither takes empty tensors.
+void check_v2(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& q,
+              const at::Tensor& k, std::initializer_list<const Optional*> integers, int64_t topk,
+              const std::string& layout_q, const std::string& layout_k, int64_t mask_mode,
+              int64_t cmp_ratio, int64_t return_value, const at::Tensor& indices,
+              const at::Tensor& values) {
+  for (const at::Tensor* each : tensors) {
+    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+  }
+  for (const Optional* each : integers) {
+    need(!*each || ((*each)->scalar_type() == at::kInt && (*each)->is_contiguous()),
+         "integers must be contiguous and int32");
+  }
+  const auto given = [&](int index) { return (*(integers.begin() + index))->has_value(); };
+  need(k.scalar_type() == q.scalar_type(), "k must have q's type");
+  need(q.size(-2) <= 64 && k.size(-2) == 1, "N1 must be at most 64, and N2 1");
+  need(q.size(-1) == 128 && k.size(-1) == 128, "D must be 128");
+  need(q.dim() == (layout_q == "BSND" ? 4 : 3), "q is of another layout");
+  const bool is_paged = layout_k == "PA_BBND";
+  need(is_paged || layout_k == layout_q, "the layouts must be equal");
+  need(!is_paged || (k.size(1) % 16 == 0 && k.size(1) <= 1024),
+       "block_size must be a multiple of 16 and at most 1024");
+  need(given(0) == (layout_q == "TND"), "cu_seqlens_q goes with TND");
+  need(given(1) == (layout_k == "TND"), "cu_seqlens_k goes with TND");
+  need(given(3) || !is_paged, "PA_BBND needs seqused_k");
+  need(mask_mode == 0 || mask_mode == 3, "mask_mode must be 0 or 3");
+  need(cmp_ratio >= 1 && cmp_ratio <= 128, "cmp_ratio must be in [1, 128]");
+  need(given(4) == (mask_mode == 3 && cmp_ratio > 1), "cmp_residual_k goes with compression");
+  need(given(5) == is_paged, "block_table goes with PA_BBND");
+  need(topk >= 1 && topk <= 8192, "topk must be in [1, 8192]");
+  need(values.numel() == (return_value == 0 ? 0 : indices.numel()),
+       "values must be as many as indices, or none");
+}
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
+                       Optional cu_seqlens_q, Optional cu_seqlens_k, Optional seqused_q,
+                       Optional seqused_k, Optional cmp_residual_k, Optional block_table,
+                       Optional output_idx_offset, Optional metadata, int64_t topk,
+                       int64_t max_seqlen_q, std::string layout_q, std::string layout_k,
+                       int64_t mask_mode, int64_t cmp_ratio, int64_t return_value,
+                       at::Tensor& sparse_indices, at::Tensor& sparse_values) {
+  check_v2({&q, &k, &w, &sparse_indices}, q, k,
+           {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
+            &output_idx_offset, &metadata},
+           topk, layout_q, layout_k, mask_mode, cmp_ratio, return_value, sparse_indices,
+           sparse_values);
+  need(q.scalar_type() == at::kHalf || q.scalar_type() == at::kBFloat16,
+       "q must be FLOAT16 or BFLOAT16");
+  need(w.scalar_type() == at::kFloat && sparse_values.scalar_type() == at::kFloat,
+       "w and values must be FLOAT");
+  const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
+      "custom_pypto::npu_lightning_indexer_v2", q, k, w, topk, cu_seqlens_q, cu_seqlens_k,
+      seqused_q, seqused_k, cmp_residual_k, block_table, output_idx_offset, metadata, max_seqlen_q,
+      layout_q, layout_k, mask_mode, cmp_ratio, return_value);
+  sparse_indices.copy_(std::get<0>(found));
+  sparse_values.copy_(std::get<1>(found));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
+                       at::Tensor q_descale, at::Tensor k_descale, Optional cu_seqlens_q,
+                       Optional cu_seqlens_k, Optional seqused_q, Optional seqused_k,
+                       Optional cmp_residual_k, Optional block_table, Optional output_idx_offset,
+                       Optional metadata, int64_t topk, int64_t quant_mode, int64_t max_seqlen_q,
+                       std::string layout_q, std::string layout_k, int64_t mask_mode,
+                       int64_t cmp_ratio, int64_t return_value, at::Tensor& sparse_indices,
+                       at::Tensor& sparse_values) {
+  check_v2({&q, &k, &w, &q_descale, &k_descale, &sparse_indices}, q, k,
+           {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
+            &output_idx_offset, &metadata},
+           topk, layout_q, layout_k, mask_mode, cmp_ratio, return_value, sparse_indices,
+           sparse_values);
+  need(quant_mode == 2 && q.scalar_type() == at::kChar, "q must be INT8, with quant_mode 2");
+  for (const at::Tensor* each : {&w, &q_descale, &k_descale}) {
+    need(each->scalar_type() == at::kHalf, "w and scales must be FLOAT16");
+  }
+  need(sparse_values.scalar_type() == at::kBFloat16, "values must be BFLOAT16");
+  const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
+      "custom_pypto::npu_quant_lightning_indexer_v2", q, k, w, q_descale, k_descale, topk,
+      quant_mode, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, cmp_residual_k, block_table,
+      output_idx_offset, metadata, max_seqlen_q, layout_q, layout_k, mask_mode, cmp_ratio,
+      return_value);
+  sparse_indices.copy_(std::get<0>(found));
+  sparse_values.copy_(std::get<1>(found));
+}

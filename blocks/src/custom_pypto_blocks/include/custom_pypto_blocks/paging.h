@@ -53,22 +53,24 @@ void read_lengths(const torch::stable::Tensor& tensor, int64_t longest,
   }
 }
 
-// Fills `lengths` from a tensor [sequences] of prefix sums. For a sum that is less than the one
-// before, or above `most`, it calls fail(sum, sequence, before), which throws.
+// Fills `lengths` from a tensor [sequences] of prefix sums; with `begins_with_0` it is
+// [sequences + 1]. For a sum that is less than the one before, or above `most`, or a first one that
+// must be 0 and is not, it calls fail(sum, index, before), which throws.
 template <typename Fail>
 void read_prefix_sums(const torch::stable::Tensor& tensor, int64_t most,
-                      std::vector<int64_t>& lengths, const Fail& fail) {
+                      std::vector<int64_t>& lengths, const Fail& fail, bool begins_with_0 = false) {
   const Integers values(tensor);
   const int64_t stride = tensor.stride(0);
-  lengths.resize(static_cast<std::size_t>(tensor.size(0)));
-  int64_t sequence = 0;
+  int64_t index = begins_with_0 ? 1 : 0;
   int64_t before = 0;
+  if (begins_with_0 && values[0] != 0) fail(values[0], 0, before);
+  lengths.resize(static_cast<std::size_t>(tensor.size(0) - index));
   for (int64_t& length : lengths) {
-    const int64_t sum = values[sequence * stride];
-    if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > most)) fail(sum, sequence, before);
+    const int64_t sum = values[index * stride];
+    if (CUSTOM_PYPTO_UNLIKELY(sum < before || sum > most)) fail(sum, index, before);
     length = sum - before;
     before = sum;
-    ++sequence;
+    ++index;
   }
 }
 

@@ -1,0 +1,101 @@
+"""Seeded arguments of the second version of the ops, made of those of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from custom_pypto_plugin import SampleInput
+
+from . import samples
+
+_RATIOS = {"paged": 4, "odd-sizes": 3, "bsnd": 128, "tnd": 4, "tnd-paged": 2}
+"""The samples that compressed samples are made of, too."""
+_SECOND = ("published-size", "not-causal", "empty-rows", "key-heads", "float16", *_RATIOS)
+_SECOND_OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
+_IN_E4M3 = ("paged", "bsnd", "tnd", "odd-sizes")
+
+
+def lightning_indexer(device: str) -> Iterator[SampleInput]:
+    """Samples of npu_lightning_indexer_v2 on `device`."""
+    for sample in _first(device):
+        yield from _second(_with_fp32_weights(sample))
+
+
+def _with_fp32_weights(sample: SampleInput) -> SampleInput:
+    query, key, weights = sample.args
+    resized = None if sample.resized is None else _with_fp32_weights(sample.resized)
+    return replace(sample, args=(query, key, weights.float()), resized=resized)
+
+
+def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
+    """Samples of npu_quant_lightning_indexer_v2 on `device`."""
+    for sample in _first(device):
+        yield from _second(samples.quantised(sample))
+        if device == "cpu" and sample.name in _IN_E4M3:  # The simulated NPU has no float8.
+            yield from _second(samples.quantised(sample, torch.float8_e4m3fn))
+
+
+def _first(device: str) -> Iterator[SampleInput]:
+    for sample in samples.lightning_indexer(device):
+        if sample.name in _SECOND or (device == "cpu" and sample.name in _SECOND_OF_CPU):
+            yield sample
+
+
+def _second(sample: SampleInput) -> Iterator[SampleInput]:
+    """A call with positions alone, or one of compressed keys with all that the op has."""
+    yield second(sample)
+    ratio = _RATIOS.get(sample.name.removesuffix("-e4m3"))
+    if ratio is not None:
+        yield replace(second(sample, ratio), name=f"{sample.name}-compressed")
+
+
+def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
+    """A sample of npu_lightning_indexer_pto, or of the quantised op, for the second version.
+
+    With a ratio it has residuals, offsets, metadata and values.
+    """
+    given = {
+        "layout_query": "BSND",
+        "layout_key": "PA_BSND",
+        "sparse_count": 2048,
+        "sparse_mode": 3,
+    }
+    given |= sample.kwargs
+    tensors = sample.args[:5]
+    query, key = tensors[:2]
+    is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
+    queries, keys = (given.get(f"actual_seq_lengths_{name}") for name in ("query", "key"))
+    options: dict[str, Any] = {
+        "cu_seqlens_q": _from_0(queries) if is_tnd else None,
+        "cu_seqlens_k": _from_0(keys) if given["layout_key"] == "TND" else None,
+        "seqused_q": None if is_tnd or queries is None else queries.clamp(max=query.shape[1]),
+        "seqused_k": keys if given["layout_key"] != "TND" else None,
+        "block_table": given.get("block_table"),
+        "layout_q": given["layout_query"],
+        "layout_k": "PA_BBND" if is_paged else given["layout_key"],
+        "mask_mode": given["sparse_mode"],
+    }
+    if ratio > 1:
+        batch = len(queries if is_tnd else query)
+        offsets = torch.arange(query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32)
+        options |= {
+            "cmp_ratio": ratio,
+            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32) % ratio).to(query.device),
+            "output_idx_offset": offsets.view(*query.shape[:-2], -1).to(query.device),
+            "metadata": torch.zeros(1024, dtype=torch.int32, device=query.device),
+            "return_value": 1,
+        }
+    mode = () if len(tensors) == 3 else (2 if query.dtype == torch.int8 else 1,)
+    return SampleInput(
+        (*tensors, given["sparse_count"], *mode),
+        {name: value for name, value in options.items() if value is not None},
+        sample.name,
+        None if sample.resized is None else second(sample.resized, ratio),
+    )
+
+
+def _from_0(sums: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.pad(sums, (1, 0))
