@@ -1,8 +1,6 @@
 // Attention of query tokens to selected positions of a cache.
 #pragma once
 
-#include <vector>
-
 #include "selection.h"
 
 namespace custom_pypto_sparse_attention {
@@ -24,21 +22,7 @@ class Attention {
   void run(const Tensor& out, float* log_sum_exp) const;
 
  private:
-  struct Keys;
-  class Job;
-  struct Output {
-    char* out;
-    float* log_sum_exp;  // or null
-  };
-
-  void select(int64_t row, Keys& keys) const;
-  // The ranges of keys of all rows together; stops counting at `enough`.
-  int64_t ranges_of_rows(int64_t enough) const;
-  // The heads of a job, when a row's heads are divided into up to `groups` groups of whole panels.
-  int64_t heads_of_job(int64_t groups) const;
-  // A task for some heads of a row, without its selection.
-  AttendTask task_of(int64_t row, const Output& output, int64_t first_head, int64_t heads) const;
-  void write_nothing(const AttendTask& task) const;
+  class Rows;
 
   const char* op_;
   AttentionSizes s_;

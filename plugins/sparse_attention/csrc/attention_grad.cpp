@@ -17,8 +17,12 @@
 #include "attention.h"
 #include "attention_row.h"
 #include "selection.h"
+#include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
+
+const cpu::MatmulKernel& fp32_matmul() { return matmul(Element::fp32); }
+
 namespace {
 
 using Op = ops::npu_sparse_flash_attention_grad;

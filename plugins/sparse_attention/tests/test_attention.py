@@ -16,11 +16,11 @@ from torch import Tensor
 attention = torch.ops.custom_pypto.npu_sparse_flash_attention
 SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
-CSRC = Path(__file__).parents[1] / "csrc"
-BLOCK_KEYS = cpp_constant(CSRC, "kKeys")
-RANGE_KEYS = cpp_constant(CSRC, "kRangeKeys")
-MOST_RANGES = cpp_constant(CSRC, "kMostRanges")
-SAMPLE_VECTORS = cpp_constant(CSRC, "kSampleVectors")
+HEADERS = Path(__file__).parents[1] / "src"
+BLOCK_KEYS = cpp_constant(HEADERS, "kKeys")
+RANGE_KEYS = cpp_constant(HEADERS, "kRangeKeys")
+MOST_RANGES = cpp_constant(HEADERS, "kMostRanges")
+SAMPLE_VECTORS = cpp_constant(HEADERS, "kSampleVectors")
 # About where another block, and another range, begins.
 COUNTS = [blocks * BLOCK_KEYS + more for blocks in (1, 2) for more in (-1, 0, 1)]
 COUNTS += [RANGE_KEYS, RANGE_KEYS + 1]

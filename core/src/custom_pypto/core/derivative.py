@@ -6,6 +6,7 @@ The function of an op goes past autograd where no gradient can flow.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -40,15 +41,46 @@ def _register_with_keyword_tensors(
 ) -> None:
     """Register the derivative of an op with keyword-only tensors, which torch's function refuses.
 
-    Gradients flow to positional arguments alone. So keyword-only tensors must have none, as lengths
-    have none. This uses private parts of torch, so only ops that need it take this way.
+    `backward` returns gradients of the positional arguments, and may go on with those of the others
+    in the schema's order. This uses private parts of torch, so only ops that need it take this way.
     """
     from torch._library.autograd import Info, make_autograd_impl
     from torch._library.utils import lookup_op
 
     function: Any = lookup_op(f"{NAMESPACE}::{op}")
-    derivative = make_autograd_impl(function, Info(backward, setup))
-    library.impl(op, derivative, "Autograd", with_keyset=True)  # type: ignore[no-untyped-call]
+    defaults = {each.name: each.default_value for each in function._schema.arguments}
+    by_name = [each.name for each in function._schema.arguments if each.kwarg_only]
+    first = len(defaults) - len(by_name)
+
+    def split(given: Any) -> tuple[Any, dict[str, Any]]:
+        return given[:first], dict(zip(by_name, given[first:], strict=True))
+
+    def redispatch(keys: torch.DispatchKeySet, *given: Any) -> Any:
+        args, kwargs = split(given)
+        return function.redispatch(keys, *args, **kwargs)
+
+    def setup_all(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        args, kwargs = split(inputs)
+        if setup is not None:
+            setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
+
+    def backward_all(ctx: Any, *grads: Any) -> tuple[Any, ...]:
+        found = backward(ctx, *grads)
+        found = found if isinstance(found, tuple) else (found,)
+        return (*found, *[None] * (len(defaults) - len(found)))
+
+    # The op as torch's function takes it: its arguments are all positional.
+    schema = torch._C.parse_schema(str(function._schema).replace("*, ", "", 1))
+    names = dict(_namespace=NAMESPACE, _opname=op, _overloadname=function._overloadname)
+    positional: Any = SimpleNamespace(**names, _schema=schema, redispatch=redispatch)
+    derivative = make_autograd_impl(positional, Info(backward_all, setup_all))
+
+    def kernel(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
+        # The dispatcher leaves out what equals its default.
+        given = {**defaults, **dict(zip(defaults, args, strict=False)), **kwargs}
+        return derivative(keys, *given.values())
+
+    library.impl(op, kernel, "Autograd", with_keyset=True)  # type: ignore[no-untyped-call]
 
 
 def _once(op: str, backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -4,53 +4,12 @@
 #include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/element.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
-#include <stdint.h>
+#include <custom_pypto_sparse_attention/attend_task.h>
 
 namespace custom_pypto_sparse_attention {
 
 using custom_pypto::Element;
 using custom_pypto::kFloatElements;
-
-// Attention of some heads of one query token to `count` >= 1 keys. A key's row is latent | rope,
-// in two places; its value is the latent part. Strides count elements, rows are contiguous.
-struct AttendTask {
-  int64_t heads;
-  int64_t latent;
-  int64_t rope;
-  const void* query;  // [heads, latent]
-  int64_t query_head_stride;
-  const void* query_rope;  // [heads, rope]
-  int64_t query_rope_head_stride;
-  const void* const* latent_rows;  // `count` pointers
-  const void* const* rope_rows;    // `count` pointers
-  int64_t count;
-  float scale;
-  void* out;  // [heads, latent]
-  int64_t out_head_stride;
-  float* log_sum_exp;  // [heads], or null
-};
-
-// Keys of one range of a row, more in rows that would have too many ranges. The ranges of a row are
-// merged in order, whether one thread or several compute them.
-inline constexpr int64_t kRangeKeys = 512;
-// Most ranges of a row: each has sums of its own while threads share the row.
-inline constexpr int64_t kMostRanges = 48;
-constexpr int64_t attend_ranges(int64_t count) {
-  const int64_t ranges = (count + kRangeKeys - 1) / kRangeKeys;
-  return ranges < kMostRanges ? ranges : kMostRanges;
-}
-
-// Attention in steps, for one dtype: scratch is prepared for a task, each range gives a partial
-// result, partial results are merged in the order of the ranges, and the result is written. Scratch
-// and partial results are aligned as Scratch of custom_pypto_blocks/scratch.h is.
-struct AttendKernels {
-  void (*start)(const AttendTask& task, char* scratch);
-  void (*run_range)(const AttendTask& task, int64_t range, char* partial, char* scratch);
-  void (*merge)(const AttendTask& task, char* partial, char* next);
-  void (*write)(const AttendTask& task, char* partial);
-  int64_t (*scratch_bytes)(int64_t heads, int64_t latent, int64_t rope);
-  int64_t (*partial_bytes)(int64_t heads, int64_t latent);
-};
 
 struct KernelTable {
   custom_pypto::cpu::MatmulKernel matmul[kFloatElements];

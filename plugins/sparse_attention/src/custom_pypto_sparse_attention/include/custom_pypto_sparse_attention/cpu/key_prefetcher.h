@@ -1,7 +1,7 @@
 // Prefetches selected keys while earlier ones are multiplied.
 #pragma once
 
-#include "attention_kernels.h"
+#include <custom_pypto_sparse_attention/attend_task.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {

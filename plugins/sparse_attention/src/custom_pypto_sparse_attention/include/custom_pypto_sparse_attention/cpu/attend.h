@@ -14,14 +14,14 @@
 
 #include <custom_pypto_blocks/cpu/exp2.h>
 #include <custom_pypto_blocks/cpu/operands.h>
-
-#include "attention_kernels.h"
-#include "key_prefetcher.h"
+#include <custom_pypto_sparse_attention/attend_task.h>
+#include <custom_pypto_sparse_attention/cpu/key_prefetcher.h>
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using custom_pypto_sparse_attention::attend_ranges;
+using custom_pypto_sparse_attention::AttendKernels;
 using custom_pypto_sparse_attention::AttendTask;
 
 template <class Element>
@@ -487,7 +487,8 @@ class Attend {
   void write(const Partial& partial) const {
     for (int64_t head = 0; head < task_.heads; head += kLanes) {
       const float* sums = partial.sums + head / kPanel * groups_ * kGroup * kPanel + head % kPanel;
-      const F32 factor = divide(broadcast(1.0f), load(partial.total + head));
+      const F32 kept = task_.sinks == nullptr ? broadcast(1.0f) : add_sinks(partial, head);
+      const F32 factor = divide(kept, load(partial.total + head));
       auto* out = static_cast<Element*>(task_.out) + head * task_.out_head_stride;
       const int64_t heads = least(kLanes, task_.heads - head);
       for (int64_t column = 0; column < task_.latent; column += kLanes) {
@@ -514,6 +515,23 @@ class Attend {
     }
   }
 
+  // Adds the weights of the sinks of heads [head, head + kLanes) to their totals, and returns the
+  // factor of the heads' sums under the new maxima.
+  F32 add_sinks(const Partial& partial, int64_t head) const {
+    float sinks[kLanes] = {};
+    for (int64_t i = 0; i < least(kLanes, task_.heads - head); ++i) {
+      sinks[i] = task_.sinks[head + i] * kLog2E;
+    }
+    const F32 sink = load(sinks);
+    const F32 before = load(partial.maximum + head);
+    const F32 now = max(sink, before);
+    const F32 factor = exp2(subtract(before, now));
+    store(partial.maximum + head, now);
+    store(partial.total + head,
+          multiply_add(load(partial.total + head), factor, exp2(subtract(sink, now))));
+    return factor;
+  }
+
   const AttendTask& task_;
   bool in_place_;
   int64_t panels_;
@@ -536,6 +554,13 @@ class Attend {
   const char* latent_[kKeys + kRows];
   const char* rope_[kKeys + kRows];
   bool has_residual_[kVectors] = {};
+};
+
+template <class Element>
+constexpr AttendKernels kAttend = {
+    &Attend<Element>::start,         &Attend<Element>::run_range,
+    &Attend<Element>::merge,         &Attend<Element>::write,
+    &Attend<Element>::scratch_bytes, &Attend<Element>::partial_bytes,
 };
 
 }  // namespace

@@ -1,0 +1,52 @@
+"""The derivative of npu_sparse_flash_mla: what its backward keeps and calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_FORWARD_ONLY = ("ori_block_table", "cmp_block_table", "topk_value_mode", "return_softmax_lse")
+
+
+def setup_context(
+    ctx: Any, inputs: tuple[Any, ...], keyword_only_inputs: dict[str, Any], output: Any
+) -> None:
+    """Keep arguments and results. The log-sum-exp has no gradient."""
+    given = {"q": inputs[0], **keyword_only_inputs}
+    ctx.names = [name for name, each in given.items() if isinstance(each, Tensor)]
+    ctx.save_for_backward(*(given[name] for name in ctx.names), *output)
+    ctx.options = {n: each for n, each in given.items() if n not in ctx.names}
+    ctx.mark_non_differentiable(output[1])
+
+
+def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...]:
+    """The gradients of q, ori_kv and cmp_kv, and in the place of the schema of sinks."""
+    del d_lse
+    *saved, out, lse = ctx.saved_tensors
+    given = {**ctx.options, **dict(zip(ctx.names, saved, strict=True))}
+    q, ops = given.pop("q"), torch.ops.custom_pypto
+    if given["layout_kv"] == "PA_BBND":
+        raise RuntimeError(
+            "npu_sparse_flash_mla: argument 'layout_kv' is 'PA_BBND', and pages have no gradient;"
+            " use 'BSND' or 'TND'"
+        )
+    if not given["return_softmax_lse"]:
+        _, lse = ops.npu_sparse_flash_mla(q, **{**given, "return_softmax_lse": True})
+    options = {name: each for name, each in given.items() if name not in _FORWARD_ONLY}
+    # CANN's kernel of gradients has other metadata, which Atlas A2 and A3 do not take.
+    options["metadata"] = None
+    dq, dori_kv, dcmp_kv, dsinks, _, _ = ops.npu_sparse_flash_mla_grad(
+        q, d_out.contiguous(), out, lse, **options
+    )
+    gradients = {"ori_kv": dori_kv, "cmp_kv": dcmp_kv, "sinks": dsinks}
+    return dq, *(
+        gradients[name] if name in gradients and name in ctx.names else None
+        for name in _keyword_only()
+    )
+
+
+def _keyword_only() -> list[str]:
+    schema = torch.ops.custom_pypto.npu_sparse_flash_mla.default._schema
+    return [each.name for each in schema.arguments if each.kwarg_only]
