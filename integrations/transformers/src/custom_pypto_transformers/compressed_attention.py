@@ -49,7 +49,7 @@ class CompressedAttention:
         """
         cache = past_key_values if cache is None else cache
         if self.config._attn_implementation == NAME:
-            reason = self._why_not(hidden_states, attention_mask, kwargs)
+            reason = self._why_not(hidden_states, position_ids, attention_mask, kwargs)
             if reason is None:
                 return self._attend(
                     hidden_states, position_embeddings, position_ids, attention_mask, cache
@@ -66,7 +66,11 @@ class CompressedAttention:
         return out, weights
 
     def _why_not(
-        self: Any, hidden_states: Tensor, mask: KeyRanges | Tensor, kwargs: dict[str, Any]
+        self: Any,
+        hidden_states: Tensor,
+        position_ids: Tensor,
+        mask: KeyRanges | Tensor,
+        kwargs: dict[str, Any],
     ) -> str | None:
         """Why the ops do not apply; None if they do."""
         if kwargs.get("output_attentions", getattr(self.config, "output_attentions", False)):
@@ -85,6 +89,8 @@ class CompressedAttention:
         compressor = self.compressor
         if any(map(has_hooks, filter(None, (compressor, getattr(compressor, "indexer", None))))):
             return "the compressor is offloaded or has hooks, and the ops need its weights"
+        if compressor is not None and not _are_consecutive(position_ids, mask, compressor):
+            return "position_ids are not those of consecutive tokens"
         device, dtype = hidden_states.device, hidden_states.dtype
         reason: str | None = refusal_of_autocast(device) or refusal_of_attention(
             device, dtype, self.num_heads, self.head_dim, 0
@@ -112,17 +118,16 @@ class CompressedAttention:
         compressor, rows, picked = self.compressor, None, None
         if compressor is not None:
             rows = compress(compressor, self.rope, hidden_states, layer, "compressor")
-            seen = (position_ids.expand(batch, -1) + 1) // compressor.compress_rate
             if hasattr(compressor, "indexer"):
-                picked = self._select(hidden_states, q_residual, position_ids, seen, layer)
+                picked = self._select(hidden_states, q_residual, position_ids, layer)
             else:
-                picked = torch.arange(rows.shape[1], device=rows.device).expand(batch, tokens, -1)
+                picked = torch.arange(rows.shape[1], dtype=torch.int32, device=rows.device)
+                picked = picked.expand(batch, tokens, -1)
                 # As in transformers, a single query sees all rows.
                 if tokens > 1:
+                    seen = (position_ids + 1) // compressor.compress_rate
                     picked = torch.where(picked < seen[..., None], picked, -1)
-        out = attend_to_window(
-            query, near[:, 0], rows, picked, ranges, self.sinks, self.scaling
-        ).to(query.dtype)
+        out = attend_to_window(query, near[:, 0], rows, picked, ranges, self.sinks, self.scaling)
         out = self.rope(out, cos, -sin, unsqueeze_dim=2)
         grouped = self.o_a_proj(out.reshape(batch, tokens, self.config.o_groups, -1))
         projected: Tensor = self.o_b_proj(grouped.flatten(2))
@@ -133,7 +138,6 @@ class CompressedAttention:
         hidden_states: Tensor,
         q_residual: Tensor,
         position_ids: Tensor,
-        seen: Tensor,
         layer: Any,
     ) -> Tensor:
         """Select compressed rows [B, S, K]; -1 for none."""
@@ -145,7 +149,21 @@ class CompressedAttention:
         query = self.rope(query, cos, sin, unsqueeze_dim=2)
         # transformers' positive factors do not change the order.
         weights = indexer.scorer.weights_proj(hidden_states).float()
-        return select_rows(query, rows, weights, seen, indexer.index_topk)
+        lengths = position_ids[:, -1].expand(len(query)) + 1
+        return select_rows(query, rows, weights, lengths, indexer.compress_rate, indexer.index_topk)
+
+
+def _are_consecutive(position_ids: Tensor, ranges: KeyRanges, compressor: Any) -> bool:
+    """Whether the tokens see the compressed rows that the op's mask gives them.
+
+    transformers compresses padding too, but counts what a token sees from its position.
+    """
+    tokens, rate = position_ids.shape[1], compressor.compress_rate
+    index = torch.arange(tokens, device=position_ids.device) + 1
+    last = position_ids[:, -1:] + 1
+    seen = (last - tokens + index).clamp(min=0) // rate
+    is_alike = torch.equal(seen.expand_as(position_ids), (position_ids + 1) // rate)
+    return is_alike and bool((last <= ranges.offset + tokens).all())
 
 
 def compress(
@@ -229,22 +247,18 @@ def attend_to_window(
     Returns:
         [B, S, N, D].
     """
-    index = ranges.window_positions(near.device).expand(len(query), -1, -1)
-    keys = near
+    options: dict[str, Any] = {"ori_win_left": (ranges.window or 1) - 1}
+    if ranges.first is not None:
+        window = ranges.window_positions(near.device).int()[:, :, None].contiguous()
+        options.update(ori_sparse_indices=window, ori_mask_mode=0)
     if rows is not None and picked is not None and rows.shape[1]:
-        keys = torch.cat([near, rows], 1)
-        index = torch.cat([index, torch.where(picked < 0, -1, picked + near.shape[1])], -1)
-    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
+        options.update(cmp_kv=rows[:, :, None], cmp_sparse_indices=picked[:, :, None])
+    out: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla(
         query,
-        query[..., :0],
-        keys[:, :, None],
-        keys[:, :, None, :0],
-        index.int()[:, :, None],
-        layout_kv="BSND",
-        scale=scale,
-        sparse_mode=0,
-        return_softmax_lse=True,
-    )
-    # The sink takes its part of the softmax afterwards.
-    shared: Tensor = out * torch.sigmoid(lse - sinks)[..., None]
-    return shared
+        ori_kv=near[:, :, None],
+        sinks=sinks.float(),
+        softmax_scale=scale,
+        cmp_mask_mode=0,
+        **options,
+    )[0]
+    return out

@@ -114,23 +114,23 @@ class PooledIndexer:
         packed = torch.cat([key, gate, attention_mask.to(key.dtype)[..., None]], -1)
         if cache is not None:
             packed = cache.update_indexer(packed, self.layer_idx)
-        first = real.byte().argmax(-1)
-        end = first + real.sum(-1)
-        complete = (end - first) // size
+        # Pools begin at the first real token. Those that end in padding are only seen from padding.
+        lengths = torch.where(real.any(-1), real.shape[1] - real.byte().argmax(-1), 0)
+        first, complete = real.shape[1] - lengths, lengths // size
         rows = self._append_pools(packed, first, complete, kept)
         if cache is not None:
             setattr(cache.layers[self.layer_idx], _KEPT, Pools(packed, real, complete, rows))
         # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
-        position = torch.arange(real.shape[1] - tokens, real.shape[1], device=real.device) + 1
-        seen = (torch.minimum(position, end[:, None]) - first[:, None]).clamp(min=0)
-        pools = select_rows(query, rows, weights, seen // size, self.index_topk // size)
+        pools = select_rows(query, rows, weights, lengths, size, self.index_topk // size)
         offset, first = torch.arange(size, device=real.device), first[:, None, None]
         found = first[..., None] + pools[..., None] * size + offset
         found = torch.where(pools[..., None] < 0, -1, found).flatten(2)
         if self.index_kpool_always_select_tail:
-            tail = (seen % size)[..., None]
-            token = first + seen[..., None] - tail + offset[:-1]
+            behind = torch.arange(tokens, device=real.device).flip(0)[:, None]
+            seen = lengths[:, None, None] - behind
+            tail = seen % size
+            token = first + seen - tail + offset[:-1]
             found = torch.cat([found, torch.where(offset[:-1] < tail, token, -1)], -1)
         return found.masked_fill(~attention_mask[..., None], -1).int()
 
