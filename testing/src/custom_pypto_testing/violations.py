@@ -194,19 +194,16 @@ def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:
 
 def _with_wrong_sums(op: OpContract, tensor: Tensor, given: Arguments) -> Iterator[Arguments]:
     """Break prefix sums, which a kernel reads and a fake does not."""
-    tensors = [each for each in given.values() if isinstance(each, torch.Tensor)]
-    values = Evaluation(op, given).run_checks()
+    values, right = Evaluation(op, given).run_checks(), given[tensor.name]
     kind, _, rest = (resolve(tensor.values, values.value_of) or "").partition(" ")
-    right = given[tensor.name]
-    if right is None or kind != "prefix_sums" or not all(map(torch.numel, tensors)):
+    is_empty = any(isinstance(each, torch.Tensor) and not each.numel() for each in given.values())
+    if right is None or kind != "prefix_sums" or len(right) < 2 or is_empty:
         return
     first, _, last = rest.rpartition("..")
-    wrong = [(0, values.value(parse(first)) + 1 if first else -1)]
-    wrong += [(-1, values.value(parse(last)) + 1)]
-    wrong += [(-1, int(right[-2]) - 1)] if len(right) > 1 else []
-    for index, value in wrong:
+    too_late = values.value(parse(first)) + 1 if first else -1
+    for index, sum_ in ((0, too_late), (-1, values.value(parse(last)) + 1), (-1, right[-2] - 1)):
         sums = right.clone()
-        sums[index] = value
+        sums[index] = sum_
         yield {**given, tensor.name: sums}
 
 

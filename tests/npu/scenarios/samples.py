@@ -20,6 +20,8 @@ _BEYOND_STOCK = {
     " small-fp32-bsnd small-fp32-tnd odd-bsnd odd-tnd odd-fp32-bsnd odd-fp32-tnd wide-bsnd wide-tnd"
     " longer-than-top-k-bsnd longer-than-top-k-tnd log-sum-exp keys-bsnd keys-tnd",
     "npu_lightning_indexer": "bsnd-key-heads",
+    "npu_lightning_indexer_v2": "key-heads odd-sizes odd-sizes-compressed",
+    "npu_quant_lightning_indexer_v2": "key-heads odd-sizes odd-sizes-compressed",
     "npu_lightning_indexer_grad": "bsnd bsnd-lengths bsnd-prefix-sums bsnd-key-heads tnd tnd-padded"
     " whole",
     "npu_sparse_flash_attention_grad": "odd-paged-bsnd odd-bsnd odd-paged-tnd odd-tnd fp32 fp16",

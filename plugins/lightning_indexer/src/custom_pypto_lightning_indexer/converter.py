@@ -163,8 +163,10 @@ def _second_version(
     operator: str, a: SimpleNamespace, tensors: dict[str, Tensor], attributes: dict[str, Any]
 ) -> tuple[Tensor, ...]:
     """The node of an operator of CANN: indices and values."""
-    integers = ("cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k", "cmp_residual_k")
-    integers = (*integers, "block_table", "output_idx_offset", "metadata")
+    integers = (
+        *("cu_seqlens_q", "cu_seqlens_k", "seqused_q", "seqused_k", "cmp_residual_k"),
+        *("block_table", "output_idx_offset", "metadata"),
+    )
     numbers = ("topk", "max_seqlen_q", "mask_mode", "cmp_ratio", "return_value")
     results = ge.custom_op(
         operator,

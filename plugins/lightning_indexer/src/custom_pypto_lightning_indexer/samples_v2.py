@@ -57,17 +57,13 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
 
     With a ratio it has residuals, offsets, metadata and values.
     """
-    given = {
-        "layout_query": "BSND",
-        "layout_key": "PA_BSND",
-        "sparse_count": 2048,
-        "sparse_mode": 3,
-    }
-    given |= sample.kwargs
+    given: dict[str, Any] = {"layout_query": "BSND", "layout_key": "PA_BSND", "sparse_count": 2048}
+    given |= {"sparse_mode": 3, **sample.kwargs}
     tensors = sample.args[:5]
     query, key = tensors[:2]
     is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
-    queries, keys = (given.get(f"actual_seq_lengths_{name}") for name in ("query", "key"))
+    queries: Any = given.get("actual_seq_lengths_query")
+    keys: Any = given.get("actual_seq_lengths_key")
     options: dict[str, Any] = {
         "cu_seqlens_q": _from_0(queries) if is_tnd else None,
         "cu_seqlens_k": _from_0(keys) if given["layout_key"] == "TND" else None,
@@ -80,10 +76,14 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
     }
     if ratio > 1:
         batch = len(queries if is_tnd else query)
-        offsets = torch.arange(query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32)
+        offsets = torch.arange(
+            query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32, device="cpu"
+        )
         options |= {
             "cmp_ratio": ratio,
-            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32) % ratio).to(query.device),
+            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32, device="cpu") % ratio).to(
+                query.device
+            ),
             "output_idx_offset": offsets.view(*query.shape[:-2], -1).to(query.device),
             "metadata": torch.zeros(1024, dtype=torch.int32, device=query.device),
             "return_value": 1,

@@ -204,12 +204,16 @@ void check_v2(std::initializer_list<const at::Tensor*> tensors, const at::Tensor
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
-                       Optional cu_seqlens_q, Optional cu_seqlens_k, Optional seqused_q,
-                       Optional seqused_k, Optional cmp_residual_k, Optional block_table,
-                       Optional output_idx_offset, Optional metadata, int64_t topk,
-                       int64_t max_seqlen_q, std::string layout_q, std::string layout_k,
-                       int64_t mask_mode, int64_t cmp_ratio, int64_t return_value,
-                       at::Tensor& sparse_indices, at::Tensor& sparse_values) {
+                       std::optional<at::Tensor> cu_seqlens_q,
+                       std::optional<at::Tensor> cu_seqlens_k, std::optional<at::Tensor> seqused_q,
+                       std::optional<at::Tensor> seqused_k,
+                       std::optional<at::Tensor> cmp_residual_k,
+                       std::optional<at::Tensor> block_table,
+                       std::optional<at::Tensor> output_idx_offset,
+                       std::optional<at::Tensor> metadata, int64_t topk, int64_t max_seqlen_q,
+                       std::string layout_q, std::string layout_k, int64_t mask_mode,
+                       int64_t cmp_ratio, int64_t return_value, at::Tensor& sparse_indices,
+                       at::Tensor& sparse_values) {
   check_v2({&q, &k, &w, &sparse_indices}, q, k,
            {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
             &output_idx_offset, &metadata},
@@ -227,14 +231,15 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerV2, at::Tensor q, at::Tensor k, at::
   sparse_values.copy_(std::get<1>(found));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
-                       at::Tensor q_descale, at::Tensor k_descale, Optional cu_seqlens_q,
-                       Optional cu_seqlens_k, Optional seqused_q, Optional seqused_k,
-                       Optional cmp_residual_k, Optional block_table, Optional output_idx_offset,
-                       Optional metadata, int64_t topk, int64_t quant_mode, int64_t max_seqlen_q,
-                       std::string layout_q, std::string layout_k, int64_t mask_mode,
-                       int64_t cmp_ratio, int64_t return_value, at::Tensor& sparse_indices,
-                       at::Tensor& sparse_values) {
+CUSTOM_PYPTO_SIM_ACLNN(
+    aclnnQuantLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w, at::Tensor q_descale,
+    at::Tensor k_descale, std::optional<at::Tensor> cu_seqlens_q,
+    std::optional<at::Tensor> cu_seqlens_k, std::optional<at::Tensor> seqused_q,
+    std::optional<at::Tensor> seqused_k, std::optional<at::Tensor> cmp_residual_k,
+    std::optional<at::Tensor> block_table, std::optional<at::Tensor> output_idx_offset,
+    std::optional<at::Tensor> metadata, int64_t topk, int64_t quant_mode, int64_t max_seqlen_q,
+    std::string layout_q, std::string layout_k, int64_t mask_mode, int64_t cmp_ratio,
+    int64_t return_value, at::Tensor& sparse_indices, at::Tensor& sparse_values) {
   check_v2({&q, &k, &w, &q_descale, &k_descale, &sparse_indices}, q, k,
            {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
             &output_idx_offset, &metadata},
