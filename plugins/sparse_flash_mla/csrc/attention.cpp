@@ -139,9 +139,9 @@ void attention_fp64(const Forward::Arguments& a, const Forward::CallShape& s,
 }
 
 const Tensor& given_tensor(const Metadata::Arguments& a) {
-  for (const auto* each : {&a.cu_seqlens_q, &a.cu_seqlens_ori_kv, &a.cu_seqlens_cmp_kv,
-                           &a.seqused_q, &a.seqused_ori_kv, &a.seqused_cmp_kv, &a.cmp_residual_kv,
-                           &a.ori_topk_length}) {
+  for (const auto* each :
+       {&a.cu_seqlens_q, &a.cu_seqlens_ori_kv, &a.cu_seqlens_cmp_kv, &a.seqused_q,
+        &a.seqused_ori_kv, &a.seqused_cmp_kv, &a.cmp_residual_kv, &a.ori_topk_length}) {
     if (*each) return **each;
   }
   return *a.cmp_topk_length;

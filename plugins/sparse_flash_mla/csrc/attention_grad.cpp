@@ -9,6 +9,7 @@
 #include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/scratch.h>
 #include <custom_pypto_sparse_attention/dense.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,22 +52,23 @@ class AttentionGrad {
   AttentionGrad(const Grad::Arguments& a, const Grad::CallShape& s, const Grad::Outputs& out)
       : s_(s),
         out_(out),
-        rows_(Grad::name, ops::visible::arguments(a), ops::visible::call_shape(s),
-              ori_arguments(a), cmp_arguments(a)),
+        rows_(Grad::name, ops::visible::arguments(a), ops::visible::call_shape(s), ori_arguments(a),
+              cmp_arguments(a)),
         q_(to_contiguous(a.q)),
         dout_(to_contiguous(a.dout)),
         attended_(to_contiguous(a.attn_out)),
         lse_(to_contiguous(a.softmax_lse)),
         sinks_(read_sinks<Real>(a.sinks)),
         scale_(static_cast<Real>(a.softmax_scale.value_or(1 / std::sqrt(double(s.D))))),
-        ori_(rows_.ori(), out.dori_kv, s.D),
-        cmp_(rows_.cmp(), out.dcmp_kv, s.D) {
+        ori_(&rows_.ori(), out.dori_kv, s.D),
+        cmp_(rows_.cmp() ? &*rows_.cmp() : nullptr, out.dcmp_kv, s.D) {
     offsets_.resize(rows_.queries().size() * static_cast<std::size_t>(s.N));
   }
 
   void run() {
-    fill_zeros(out_.ori_softmax_l1_norm);
-    fill_zeros(out_.cmp_softmax_l1_norm);
+    for (const Tensor& means : {out_.ori_softmax_l1_norm, out_.cmp_softmax_l1_norm}) {
+      std::fill_n(means.mutable_data_ptr<float>(), means.numel(), 0.0f);
+    }
     const auto queries = static_cast<int64_t>(rows_.queries().size());
     for (int64_t begin = 0; begin < queries;) {
       int64_t end = begin + 1;
@@ -83,9 +85,9 @@ class AttentionGrad {
  private:
   // The gradient of a tensor of rows: sums in Real, in the result itself if it has that type.
   struct Sums {
-    Sums(const std::optional<Rows>& rows, const Tensor& result, int64_t columns)
+    Sums(const Rows* rows, const Tensor& result, int64_t columns)
         : result(result), columns(columns) {
-      if (!rows) return;
+      if (rows == nullptr) return;
       const auto count = static_cast<std::size_t>(rows->slots() * columns);
       if constexpr (std::is_same_v<T, Real>) {
         data = static_cast<Real*>(result.mutable_data_ptr());
@@ -153,10 +155,6 @@ class AttentionGrad {
     }
   };
 
-  static void fill_zeros(const Tensor& tensor) {
-    std::fill_n(tensor.mutable_data_ptr<float>(), tensor.numel(), 0.0f);
-  }
-
   int64_t token_bytes(int64_t query) const { return Kept().cut(nullptr, rows_.most(query), s_); }
 
   void run_round(int64_t first, int64_t end, int64_t bytes) {
@@ -188,12 +186,13 @@ class AttentionGrad {
     std::vector<const T*> sources;
     std::vector<float*> means;  // where the mean weights of listed rows go
     rows_.for_each(query, [&](const Rows& rows, int64_t slot, int64_t index) {
-      const bool is_ori = rows_.ori() && &rows == &*rows_.ori();
+      const bool is_ori = &rows == &rows_.ori();
       kept.seen.push_back({is_ori ? &ori_ : &cmp_, slot});
       sources.push_back(reinterpret_cast<const T*>(rows.row(slot)));
       const Tensor& of_indices = is_ori ? out_.ori_softmax_l1_norm : out_.cmp_softmax_l1_norm;
-      means.push_back(index < 0 ? nullptr
-                                : of_indices.mutable_data_ptr<float>() + query * rows.indices() + index);
+      means.push_back(index < 0
+                          ? nullptr
+                          : of_indices.mutable_data_ptr<float>() + query * rows.indices() + index);
     });
     T* const dq = static_cast<T*>(out_.dq.mutable_data_ptr()) + query * s_.N * s_.D;
     const auto count = static_cast<int64_t>(sources.size());
@@ -281,10 +280,12 @@ class AttentionGrad {
     for (int64_t head = 0; head < s_.N; ++head) {
       double sum = 0;
       for (std::size_t query = 0; query < rows_.queries().size(); ++query) {
-        const std::size_t at = query * static_cast<std::size_t>(s_.N) + static_cast<std::size_t>(head);
+        const std::size_t at =
+            query * static_cast<std::size_t>(s_.N) + static_cast<std::size_t>(head);
         // Where a token attends to nothing, the offset is 0, and the log-sum-exp -inf.
         if (offsets_[at] == 0) continue;
-        sum -= std::exp(double(sinks_[static_cast<std::size_t>(head)]) - double(lse[at])) * double(offsets_[at]);
+        sum -= std::exp(double(sinks_[static_cast<std::size_t>(head)]) - double(lse[at])) *
+               double(offsets_[at]);
       }
       if (out_.dsinks.scalar_type() == ScalarType::Double) {
         out_.dsinks.mutable_data_ptr<double>()[head] = sum;
@@ -316,15 +317,30 @@ Grad::Outputs allocate(const Grad::Arguments& a) {
   };
   const auto means = [&](const std::optional<Tensor>& indices) {
     const std::vector<int64_t> none{0};
-    return indices ? empty(indices->sizes(), ScalarType::Float, a.q) : empty(none, ScalarType::Float, a.q);
+    return indices ? empty(indices->sizes(), ScalarType::Float, a.q)
+                   : empty(none, ScalarType::Float, a.q);
   };
-  return {empty_like_contiguous(a.q),   like(a.ori_kv),
-          like(a.cmp_kv),               a.sinks ? empty_like_contiguous(*a.sinks) : means({}),
-          means(a.ori_sparse_indices), means(a.cmp_sparse_indices)};
+  return {empty_like_contiguous(a.q),
+          like(a.ori_kv),
+          like(a.cmp_kv),
+          a.sinks ? empty_like_contiguous(*a.sinks) : means({}),
+          means(a.ori_sparse_indices),
+          means(a.cmp_sparse_indices)};
+}
+
+void fill_zeros(const Grad::Outputs& out) {
+  for (Tensor each : {out.dq, out.dori_kv, out.dcmp_kv, out.dsinks, out.ori_softmax_l1_norm,
+                      out.cmp_softmax_l1_norm}) {
+    torch::stable::fill_(each, 0);
+  }
 }
 
 Grad::Outputs attention_grad(const Grad::Arguments& a, const Grad::CallShape& s) {
   Grad::Outputs out = allocate(a);
+  if (a.q.numel() == 0) {
+    fill_zeros(out);
+    return out;
+  }
   visit_dtype<custom_pypto::BFloat16, Half, float, double>(
       Grad::name, "q", a.q.scalar_type(),
       [&](auto tag) { AttentionGrad<typename decltype(tag)::type>(a, s, out).run(); });

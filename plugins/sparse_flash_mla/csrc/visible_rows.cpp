@@ -80,12 +80,6 @@ Range window(const ops::visible::Arguments& a, int64_t before, int64_t length) {
   return range;
 }
 
-std::optional<Rows> rows_of(const char* op, const ops::visible::CallShape& s, int64_t sequences,
-                            const RowsArguments& a) {
-  if (!a.kv) return std::nullopt;
-  return Rows(op, s.layout_kv, sequences, a);
-}
-
 }  // namespace
 
 Rows::Rows(const char* op, LayoutKv layout, int64_t sequences, const RowsArguments& a)
@@ -137,7 +131,8 @@ int64_t Rows::slot_of(int64_t sequence, int64_t row) const {
 VisibleRows::VisibleRows(const char* op, const ops::visible::Arguments& a,
                          const ops::visible::CallShape& s, const RowsArguments& ori,
                          const RowsArguments& cmp)
-    : ori_(rows_of(op, s, s.B, ori)), cmp_(rows_of(op, s, s.B, cmp)) {
+    : ori_(op, s.layout_kv, s.B, ori) {
+  if (cmp.kv) cmp_.emplace(op, s.layout_kv, s.B, cmp);
   const bool is_tnd = s.layout_q == LayoutQ::TND;
   std::vector<int64_t> tokens(static_cast<std::size_t>(s.B), s.S);
   if (is_tnd) tokens = lengths_between(op, "cu_seqlens_q", *a.cu_seqlens_q, s.T);
@@ -154,15 +149,10 @@ VisibleRows::VisibleRows(const char* op, const ops::visible::Arguments& a,
   queries_.reserve(all);
   for (int64_t b = 0; b < s.B; ++b) {
     const auto at = static_cast<std::size_t>(b);
-    const int64_t rows = ori_ ? ori_->length(b) : 0;
+    const int64_t rows = ori_.length(b);
     const int64_t compressed = cmp_ ? cmp_->length(b) : 0;
     // The tokens that the compressed rows' mask counts.
-    int64_t masked = rows;
-    if (!residuals.empty()) {
-      masked = compressed * a.cmp_ratio + residuals[at];
-    } else if (!ori_) {
-      masked = compressed * a.cmp_ratio;
-    }
+    const int64_t masked = residuals.empty() ? rows : compressed * a.cmp_ratio + residuals[at];
     for (int64_t token = 0; token < tokens[at]; ++token) {
       const int64_t behind = tokens[at] - 1 - token;
       Query query{b, window(a, rows - behind, rows), {0, compressed}};
@@ -171,7 +161,8 @@ VisibleRows::VisibleRows(const char* op, const ops::visible::Arguments& a,
       }
       queries_.push_back(query);
     }
-    queries_.resize(queries_.size() + static_cast<std::size_t>(places[at] - tokens[at]), {-1, {}, {}});
+    queries_.resize(queries_.size() + static_cast<std::size_t>(places[at] - tokens[at]),
+                    {-1, {}, {}});
   }
   queries_.resize(all, {-1, {}, {}});
 }

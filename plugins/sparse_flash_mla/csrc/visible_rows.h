@@ -63,7 +63,8 @@ class Rows {
   template <class F>
   void for_each(int64_t query, int64_t sequence, const Range& range, const F& f) const {
     if (!indices_) {
-      for (int64_t row = range.begin; row < range.end; ++row) f(slot_of(sequence, row), int64_t{-1});
+      for (int64_t row = range.begin; row < range.end; ++row)
+        f(slot_of(sequence, row), int64_t{-1});
       return;
     }
     const int64_t count = index_counts_.empty() ? listed_ : index_counts_[std::size_t(query)];
@@ -108,14 +109,14 @@ class VisibleRows {
               const RowsArguments& cmp);
 
   const std::vector<Query>& queries() const { return queries_; }
-  const std::optional<Rows>& ori() const { return ori_; }
+  const Rows& ori() const { return ori_; }
   const std::optional<Rows>& cmp() const { return cmp_; }
 
   // No query attends to more rows than this says.
   int64_t most(int64_t query) const {
     const Query& q = queries_[static_cast<std::size_t>(query)];
     if (q.sequence < 0) return 0;
-    return (ori_ ? ori_->most(q.ori) : 0) + (cmp_ ? cmp_->most(q.cmp) : 0);
+    return ori_.most(q.ori) + (cmp_ ? cmp_->most(q.cmp) : 0);
   }
 
   // Calls f(rows, slot, index) for each row that a query attends to: those of ori_kv, then those of
@@ -124,17 +125,16 @@ class VisibleRows {
   void for_each(int64_t query, const F& f) const {
     const Query& q = queries_[static_cast<std::size_t>(query)];
     if (q.sequence < 0) return;
-    const auto visit = [&](const std::optional<Rows>& rows, const Range& range) {
-      if (!rows) return;
-      rows->for_each(query, q.sequence, range,
-                     [&](int64_t slot, int64_t index) { f(*rows, slot, index); });
+    const auto visit = [&](const Rows& rows, const Range& range) {
+      rows.for_each(query, q.sequence, range,
+                    [&](int64_t slot, int64_t index) { f(rows, slot, index); });
     };
     visit(ori_, q.ori);
-    visit(cmp_, q.cmp);
+    if (cmp_) visit(*cmp_, q.cmp);
   }
 
  private:
-  std::optional<Rows> ori_;
+  Rows ori_;
   std::optional<Rows> cmp_;
   std::vector<Query> queries_;
 };

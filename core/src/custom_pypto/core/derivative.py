@@ -5,7 +5,6 @@ The function of an op goes past autograd where no gradient can flow.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -70,11 +69,16 @@ def _register_with_keyword_tensors(
         found = found if isinstance(found, tuple) else (found,)
         return (*found, *[None] * (len(defaults) - len(found)))
 
-    # The op as torch's function takes it: its arguments are all positional, without defaults.
-    text = re.sub(r'=("[^"]*"|\[[^]]*\]|[^,)]+)', "", str(function._schema))
-    schema = torch._C.parse_schema(text.replace("*, ", "", 1))
+    # The op as torch's function takes it: its arguments are all positional.
+    arguments = [
+        SimpleNamespace(name=each.name, type=each.type, kwarg_only=False)
+        for each in function._schema.arguments
+    ]
+    schema = SimpleNamespace(arguments=arguments, returns=function._schema.returns)
     names = dict(_namespace=NAMESPACE, _opname=op, _overloadname=function._overloadname)
-    positional: Any = SimpleNamespace(**names, _schema=schema, redispatch=redispatch)
+    positional: Any = SimpleNamespace(
+        **names, _schema=schema, redispatch=redispatch, tags=function.tags
+    )
     derivative = make_autograd_impl(positional, Info(backward_all, setup_all))
 
     def kernel(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:

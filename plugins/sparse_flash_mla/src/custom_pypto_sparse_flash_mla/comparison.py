@@ -23,7 +23,7 @@ _TOLERANCES = {
     torch.float64: (1e-9, 1e-9, 5e-19),
 }
 # Largest error of a gradient, as a part of its largest number.
-_GRADIENT_TOLERANCES = {
+GRADIENT_TOLERANCES = {
     torch.bfloat16: 1e-2,
     torch.float16: 2e-3,
     torch.float32: 1e-5,
@@ -57,4 +57,4 @@ def compare_gradients(
         found, wanted = found.cpu().double(), wanted.double()
         error = (found - wanted).abs().max() / wanted.abs().max().clamp(min=1e-30)
         dtype = actual[0].dtype
-        assert error <= _GRADIENT_TOLERANCES[dtype], f"result {index}: {error:.2g} of the largest"
+        assert error <= GRADIENT_TOLERANCES[dtype], f"result {index}: {error:.2g} of the largest"

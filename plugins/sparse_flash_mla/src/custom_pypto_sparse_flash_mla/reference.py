@@ -64,13 +64,11 @@ def visible(given: dict[str, Any]) -> Iterator[tuple[int, list[tuple[str, Tensor
     slots = {n: _slots(given, n, len(counts)) for n in ("ori", "cmp") if given[f"{n}_kv"] is not None}
     for b, count in enumerate(counts):
         length = {name: len(each[b]) for name, each in slots.items()}
-        ori, cmp = length.get("ori", 0), length.get("cmp", 0)
+        ori, cmp = length["ori"], length.get("cmp", 0)
         residual = given["cmp_residual_kv"]
         masked = ori
         if residual is not None:
             masked = cmp * ratio + int(residual[b])
-        elif "ori" not in slots:
-            masked = cmp * ratio
         for s in range(count):
             t, left, right = ori - count + s + 1, given["ori_win_left"], given["ori_win_right"]
             begin, end = 0, ori

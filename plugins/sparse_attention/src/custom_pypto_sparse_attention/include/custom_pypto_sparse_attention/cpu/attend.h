@@ -558,9 +558,8 @@ class Attend {
 
 template <class Element>
 constexpr AttendKernels kAttend = {
-    &Attend<Element>::start,         &Attend<Element>::run_range,
-    &Attend<Element>::merge,         &Attend<Element>::write,
-    &Attend<Element>::scratch_bytes, &Attend<Element>::partial_bytes,
+    &Attend<Element>::start, &Attend<Element>::run_range,     &Attend<Element>::merge,
+    &Attend<Element>::write, &Attend<Element>::scratch_bytes, &Attend<Element>::partial_bytes,
 };
 
 }  // namespace

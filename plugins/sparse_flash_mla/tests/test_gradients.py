@@ -1,0 +1,66 @@
+"""The gradients of npu_sparse_flash_mla, held against autograd's of the reference."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from custom_pypto_sparse_flash_mla import comparison, reference, samples
+from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
+from torch import Tensor
+
+attention = torch.ops.custom_pypto.npu_sparse_flash_mla
+NAMES = ("q", "ori_kv", "cmp_kv", "sinks")
+
+
+def gradients(
+    function: Callable[..., Any], arguments: dict[str, Any], dtype: torch.dtype | None = None
+) -> list[Tensor]:
+    given = {n: arguments[n].detach().to(dtype, copy=True) for n in NAMES if n in arguments}
+    leaves = [each.requires_grad_() for each in given.values()]
+    out = function(**arguments | given)[0]
+    weights = torch.randn(out.shape, generator=torch.Generator().manual_seed(3))
+    return [*torch.autograd.grad((out * weights.to(out.dtype)).sum(), leaves)]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
+@pytest.mark.parametrize("layout", ["BSND", "TND"])
+@pytest.mark.parametrize("case", samples.CASES)
+def test_gradients_are_those_of_the_reference(case: str, layout: str, dtype: torch.dtype) -> None:
+    """Also of tensors that are keyword-only, and without a log-sum-exp."""
+    arguments = samples.arguments(replace(samples.SMALL, dtype=dtype), case, layout)
+    found = gradients(attention, arguments)
+    wanted = gradients(reference.sparse_flash_mla, arguments, torch.float64)
+    for got, expected in zip(found, wanted, strict=True):
+        error = (got.double() - expected).abs().max() / expected.abs().max().clamp(min=1e-30)
+        assert error <= 2 * comparison.GRADIENT_TOLERANCES[dtype]
+
+
+def test_the_mean_weights_of_listed_rows() -> None:
+    call = samples.arguments(samples.SMALL, "csa")
+    call["cmp_sparse_indices"][0, 0, 0, :3] = 2
+    given = samples.gradient_arguments(call)
+    *_, of_ori, means = torch.ops.custom_pypto.npu_sparse_flash_mla_grad(**given)
+    assert of_ori.shape == (0,)
+    assert means.shape == call["cmp_sparse_indices"].shape
+    first = means[0, 0, 0, :3]
+    assert bool((first > 0).all())
+    assert bool((first == first[0]).all())
+    assert not means[call["cmp_sparse_indices"] < 0].any()
+
+
+def test_any_number_of_threads_gives_the_same_bits() -> None:
+    arguments = samples.arguments(replace(samples.DEEPSEEK, dtype=torch.float32, tokens=(9, 2)))
+    with use_threads(1):
+        expected = gradients(attention, arguments)
+    with use_threads(3):
+        assert all(map(torch.equal, gradients(attention, arguments), expected))
+
+
+def test_pages_have_no_gradient() -> None:
+    arguments = samples.arguments(samples.SMALL, "csa", "BSND", "PA_BBND")
+    arguments["ori_kv"].requires_grad_()
+    out, _ = attention(**arguments)
+    with pytest.raises(RuntimeError, match="npu_sparse_flash_mla: argument 'layout_kv' is 'PA_"):
+        out.sum().backward()
