@@ -8,7 +8,15 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import indexer
-from tiny_models import assert_close, assert_close_to_eager, padding, prompt, real_logits, under
+from tiny_models import (
+    EVERY_FAMILY,
+    assert_close,
+    assert_close_to_eager,
+    padding,
+    prompt,
+    real_logits,
+    under,
+)
 from torch import Tensor, nn
 
 pytestmark = pytest.mark.usefixtures("no_grad")
@@ -41,6 +49,7 @@ def assert_falls_back_to_sdpa(model: Any, run: Callable[[], Tensor], why: str) -
     assert torch.equal(falls_back(run, why), under("sdpa", model, run))
 
 
+@EVERY_FAMILY
 def test_frozen_weights_want_no_gradients(model: Any) -> None:
     """Only the head of such a model is trained, and nothing falls back."""
     model.requires_grad_(False)
@@ -72,6 +81,7 @@ def banded(dtype: torch.dtype) -> Tensor:
     return torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype)[None, None]
 
 
+@EVERY_FAMILY
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
 def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
     def run(dtype: torch.dtype) -> Tensor:
@@ -81,10 +91,12 @@ def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
     assert_close(ours, under("eager", model, lambda: run(torch.float32)))
 
 
+@EVERY_FAMILY
 def test_zeros_between_ones(model: Any) -> None:
     assert_falls_back_to_eager(model, lambda: real_logits(model, HOLES), "zeros between ones")
 
 
+@EVERY_FAMILY
 def test_zeros_between_ones_while_it_generates(model: Any) -> None:
     def run() -> Any:
         return model.generate(prompt(2, TOKENS), attention_mask=HOLES, max_new_tokens=5)

@@ -9,9 +9,11 @@ from custom_pypto_transformers import attention
 from custom_pypto_transformers.key_ranges import KeyRanges
 from tiny_models import (
     CACHE,
+    EVERY_FAMILY,
     assert_close,
     assert_close_to_eager,
     assert_tokens_of_eager,
+    every_family_and_cache,
     make_cache,
     padding,
     prompt,
@@ -33,6 +35,7 @@ PADDINGS = {
 MASKS = pytest.mark.parametrize("mask", PADDINGS.values(), ids=PADDINGS)
 
 
+@EVERY_FAMILY
 @pytest.mark.parametrize("use_cache", [True, False])
 @MASKS
 def test_padding(model: Any, mask: Tensor, use_cache: bool) -> None:
@@ -49,6 +52,7 @@ def in_two_pieces(model: Any, ids: Tensor, mask: Tensor, cache: Any, **others: A
     return torch.cat(pieces, 1)
 
 
+@EVERY_FAMILY
 def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) -> None:
     ids = prompt(2, TOKENS)
     mask = padding(TOKENS, (0, TOKENS), (0, 0))
@@ -58,7 +62,7 @@ def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) ->
 
 
 @MASKS
-@pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
+@every_family_and_cache("dynamic", "growing", "static")
 def test_a_second_piece_of_several_tokens(model: Any, mask: Tensor, cache: str) -> None:
     """Positions count from the first real token."""
     ids, places = prompt(2, TOKENS), (mask.cumsum(-1) - 1).clamp(min=0)
@@ -79,7 +83,7 @@ def test_more_tokens_than_attend_at_once(model: Any) -> None:
 @pytest.mark.parametrize(
     ("dtype", "relative"), [(torch.bfloat16, 4e-2), (torch.float16, 5e-3)], ids=str
 )
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
+@pytest.mark.parametrize("family", tiny_models.FAMILIES + tiny_models.WITH_ROWS)
 def test_half_precision(family: str, dtype: torch.dtype, relative: float) -> None:
     """All keys are selected, so that rounding does not change the selection."""
     model = tiny_models.make_model(family, dtype, index_topk=TOKENS, **tiny_models.DENSE)
@@ -109,6 +113,7 @@ def test_glm_layers_share_a_selection(cache: bool) -> None:
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
+@EVERY_FAMILY
 def test_inference_mode(model: Any) -> None:
     with torch.inference_mode():
         assert_close_to_eager(model, lambda: model(prompt(1, 30)).logits)
@@ -123,7 +128,7 @@ def test_key_ranges_move_to_a_device() -> None:
     assert all(tensor.device.type == "meta" for tensor in (moved.first, *moved.segments))
 
 
-@pytest.mark.parametrize("cache", ["dynamic", "growing", "static"])
+@every_family_and_cache("dynamic", "growing", "static")
 def test_the_default_device_is_not_used(model: Any, cache: str) -> None:
     mask, ids = PADDINGS["left"], prompt(2, TOKENS)
     # transformers makes a static cache on the default device.

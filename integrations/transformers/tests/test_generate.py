@@ -7,7 +7,16 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import GrowingCache
-from tiny_models import CACHE, OpCalls, assert_tokens_of_eager, padding, prompt, under
+from tiny_models import (
+    CACHE,
+    EVERY_FAMILY,
+    OpCalls,
+    assert_tokens_of_eager,
+    every_family_and_cache,
+    padding,
+    prompt,
+    under,
+)
 from torch import Tensor
 
 TOKENS = 60
@@ -37,7 +46,7 @@ def assert_same_tokens(
 
 
 @MASKS
-@pytest.mark.parametrize("cache", ["dynamic", "growing", "static", "none"])
+@every_family_and_cache("dynamic", "growing", "static", "none")
 def test_greedy(model: Any, mask: Tensor, cache: str) -> None:
     assert_same_tokens(model, mask, cache)
 
@@ -47,12 +56,14 @@ def test_greedy(model: Any, mask: Tensor, cache: str) -> None:
     [padding(12, (0, 12), (5, 12)), padding(1, (0, 1))],
     ids=["shorter than the selection", "one token"],
 )
+@EVERY_FAMILY
 def test_a_short_prompt(model: Any, mask: Tensor) -> None:
     """The first passes the 16 selected keys while it is generated."""
     assert_same_tokens(model, mask, "dynamic")
 
 
 @MASKS
+@EVERY_FAMILY
 def test_sampling(model: Any, mask: Tensor) -> None:
     def sample() -> Tensor:
         torch.manual_seed(5)
@@ -63,7 +74,7 @@ def test_sampling(model: Any, mask: Tensor) -> None:
 
 
 @MASKS
-@pytest.mark.parametrize("cache", ["dynamic", "growing"])
+@every_family_and_cache("dynamic", "growing")
 def test_beams(model: Any, mask: Tensor, cache: str) -> None:
     assert_same_tokens(model, mask, cache, num_beams=3)
 
@@ -79,12 +90,13 @@ def test_prompt_lookup(model: Any) -> None:
     assert_same_tokens(model, FULL[:1], "dynamic", ours={"prompt_lookup_num_tokens": 3})
 
 
-@pytest.mark.parametrize("cache", ["dynamic", "static", "growing"])
+@every_family_and_cache("dynamic", "static", "growing")
 @MASKS
 def test_chunked_prefill(model: Any, mask: Tensor, cache: str) -> None:
     assert_same_tokens(model, mask, cache, ours={"prefill_chunk_size": 25})
 
 
+@EVERY_FAMILY
 def test_a_conversation_that_goes_on_with_its_cache(model: Any) -> None:
     def talk(cache: Any) -> Tensor:
         options = {"max_new_tokens": 4, "do_sample": False, CACHE: cache}
@@ -104,3 +116,19 @@ def test_every_layer_and_step_runs_on_the_ops(model: Any, mask: Tensor) -> None:
         "npu_lightning_indexer_pto": runs,
         "npu_sparse_flash_attention": runs,
     }
+
+
+# How often a forward pass calls each op.
+CALLS = {
+    "deepseek_v4": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_mla": 3},
+    "glm5_next": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_attention": 1},
+}
+
+
+@pytest.mark.parametrize("model", tiny_models.WITH_ROWS, indirect=True)
+@MASKS
+def test_every_layer_and_step_with_rows_runs_on_the_ops(model: Any, mask: Tensor) -> None:
+    with OpCalls() as ops:
+        generate(model, mask, max_new_tokens=3)
+    calls = CALLS[model.config.model_type].items()
+    assert Counter(name for name, _ in ops.calls) == {name: 3 * count for name, count in calls}

@@ -11,7 +11,15 @@ import pytest
 import tiny_models
 import torch
 import transformers
-from tiny_models import OpCalls, assert_close, assert_tokens_of_eager, padding, prompt, under
+from tiny_models import (
+    EVERY_FAMILY,
+    OpCalls,
+    assert_close,
+    assert_tokens_of_eager,
+    padding,
+    prompt,
+    under,
+)
 from torch import Tensor
 from transformers import AutoModel, AutoModelForCausalLM
 
@@ -53,6 +61,7 @@ def test_a_saved_model_computes_the_same_and_names_no_implementation(
     assert torch.equal(logits(loaded), wanted)
 
 
+@EVERY_FAMILY
 def test_the_implementation_is_switched_there_and_back(model: Any, saved: Path) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(saved, attn_implementation="eager").eval()
     eager = logits(loaded)
@@ -80,6 +89,7 @@ def test_a_pickled_model_computes_the_same(family: str) -> None:
     assert torch.equal(logits(torch.load(file, weights_only=False)), logits(model))
 
 
+@EVERY_FAMILY
 def test_a_deep_copy_computes_the_same(model: Any) -> None:
     other = copy.deepcopy(model)
     other.set_attn_implementation("eager")
@@ -153,13 +163,6 @@ def test_axk2_generates_the_tokens_of_eager() -> None:
 OTHERS: dict[str, dict[str, Any]] = {
     "HYV4": {},
     "MistralLarge4Text": {},
-    "Glm5NextText": {
-        "qk_rope_head_dim": 0,
-        "n_group": 1,
-        "linear_head_dim": 16,
-        "linear_num_heads": 4,
-        "num_hidden_layers": 4,
-    },
     "Dots3NoteText": {"rope_parameters": None},
 }
 

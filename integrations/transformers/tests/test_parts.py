@@ -5,6 +5,7 @@ import pkgutil
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -18,13 +19,9 @@ DIFFERENCES: list[Difference] = [
     # A test may not fill the cache of the function.
     growing_cache._difference.__wrapped__,
     *(
-        partial(
-            served._difference_of_layers,
-            f"transformers.models.{folder}.modeling_{folder}",
-            prefix,
-            rotate,
-        )
-        for folder, prefix, rotate in served.FAMILIES
+        partial(served.difference_of, family)
+        for family in served.FAMILIES
+        if find_spec(family.module) is not None
     ),
 ]
 
@@ -45,7 +42,7 @@ def parts_of(difference: Difference) -> list[tuple[Difference, str]]:
 
 
 PARTS = [part for difference in DIFFERENCES for part in parts_of(difference)]
-assert [len(parts_of(each)) for each in DIFFERENCES] == [4, 5, 9, 9, 9]
+assert min(len(parts_of(each)) for each in DIFFERENCES) >= 4
 
 
 def other(self: Any, *, unknown: Any) -> None:

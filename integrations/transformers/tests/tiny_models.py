@@ -4,18 +4,51 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 import torch
 import transformers
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, DynamicCache, LlamaConfig, StaticCache
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForImageTextToText,
+    DynamicCache,
+    LlamaConfig,
+    StaticCache,
+)
 from transformers.masking_utils import create_causal_mask
 
 from examples.vllm_serve.checkpoint import SIZES as LARGER_SIZES
 
 # The prefix of each family's classes.
-PREFIXES = {"deepseek_v32": "DeepseekV32", "glm_moe_dsa": "GlmMoeDsa", "axk2": "AXK2"}
+PREFIXES = {
+    "deepseek_v32": "DeepseekV32",
+    "glm_moe_dsa": "GlmMoeDsa",
+    "axk2": "AXK2",
+    "deepseek_v4": "DeepseekV4",
+    "glm5_next": "Glm5Next",
+}
+# Their layers select tokens by their own keys.
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
+# Their layers select rows that stand for several tokens. A release may be older than a family.
+WITH_ROWS = tuple(
+    family
+    for family in ("deepseek_v4", "glm5_next")
+    if hasattr(transformers, f"{PREFIXES[family]}Config")
+)
+EVERY_FAMILY = pytest.mark.parametrize("model", FAMILIES + WITH_ROWS, indirect=True)
+
+
+def every_family_and_cache(*kinds: str) -> pytest.MarkDecorator:
+    """Run a test with each family and kind of cache that transformers has."""
+    pairs = [
+        (family, kind)
+        for family in FAMILIES + WITH_ROWS
+        for kind in kinds
+        if (family, kind) != ("deepseek_v4", "static")
+    ]
+    return pytest.mark.parametrize(("model", "cache"), pairs, indirect=["model"])
+
 
 # What models call their cache: the second since transformers 5.24, where the first warns.
 (CACHE,) = {"past_key_values", "cache"} & inspect.signature(create_causal_mask).parameters.keys()
@@ -55,12 +88,55 @@ YARN: dict[str, Any] = {
     "mscale_all_dim": 1.0,
 }
 
+V4_SIZES: dict[str, Any] = {
+    "head_dim": 32,
+    "num_hidden_layers": 3,
+    "layer_types": [
+        "sliding_attention",
+        "heavily_compressed_attention",
+        "compressed_sparse_attention",
+    ],
+    "compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 16},
+    "mlp_layer_types": ["moe"] * 3,
+    "partial_rotary_factor": 0.25,
+    "o_groups": 2,
+    "o_lora_rank": 32,
+    "index_topk": 4,
+    "sliding_window": 12,
+    "rope_parameters": {
+        "rope_type": "yarn",
+        "factor": 16,
+        "original_max_position_embeddings": 65536,
+        "beta_fast": 32,
+        "beta_slow": 1,
+    },
+}
+POOLED_SIZES: dict[str, Any] = {
+    "qk_rope_head_dim": 0,
+    "rope_parameters": None,
+    "n_group": 1,
+    "linear_head_dim": 16,
+    "linear_num_heads": 4,
+    "index_kpool": 4,
+    "layer_types": ["linear_attention", "indexed_attention"],
+    "mlp_layer_types": ["dense", "sparse"],
+    "indexer_types": ["full", "full"],
+}
+VISION = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32}
+
 # Without experts no operation depends on data, and the whole model is one graph.
 DENSE = {"first_k_dense_replace": SIZES["num_hidden_layers"]}
 
 
 def make_config(family: str, **changes: Any) -> Any:
-    return getattr(transformers, f"{PREFIXES[family]}Config")(**{**SIZES, **changes})
+    make = getattr(transformers, f"{PREFIXES[family]}Config")
+    if family == "glm5_next":
+        text = {**SIZES, **POOLED_SIZES, **changes}
+        config = make(text_config=text, vision_config={**VISION, "out_hidden_size": 64})
+        config.dtype = text.get("dtype")
+        return config
+    more = V4_SIZES if family == "deepseek_v4" else {}
+    return make(**{**SIZES, **more, **changes})
 
 
 def make_model(
@@ -74,9 +150,13 @@ def make_model(
     """Make a model of a family for inference."""
     torch.manual_seed(seed)
     config = make_config(family, **changes)
-    return AutoModelForCausalLM.from_config(
-        config, dtype=dtype, attn_implementation=implementation
-    ).eval()
+    made = AutoModelForImageTextToText if family == "glm5_next" else AutoModelForCausalLM
+    model = made.from_config(config, dtype=dtype, attn_implementation=implementation).eval()
+    for name, weight in model.named_parameters():
+        # transformers makes zeros of these.
+        if name.endswith(("sinks", "position_bias", "compress_ape")):
+            nn.init.normal_(weight)
+    return model
 
 
 def checkpoint_activations(model: Any) -> None:

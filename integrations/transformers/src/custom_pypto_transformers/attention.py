@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .fallback import expanded_attention, warn_once
+from .fallback import MASK_REASON, expanded_attention, has_hooks, own_attention, warn_once
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
@@ -32,6 +32,20 @@ class LatentAttention:
         return key, value
 
 
+class PooledAttention(LatentAttention):
+    """Mixin for transformers' class: passes latents and selection on, without a mask."""
+
+    def build_attention_mask_from_topk(
+        self, topk_indices: Tensor, query_states: Tensor, kv_length: int
+    ) -> Tensor:
+        """Return the selection [B, S, K] unchanged for `attend`, else transformers' mask."""
+        if self.config._attn_implementation == NAME:
+            return topk_indices
+        inputs = topk_indices, query_states, kv_length
+        mask: Tensor = self.original.build_attention_mask_from_topk(self, *inputs)
+        return mask
+
+
 def attend(
     module: Any,
     query: Tensor,
@@ -52,7 +66,8 @@ def attend(
         key, value: the latent cache of a LatentAttention, [B, 1, T, L] and [B, 1, T, R].
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
         scaling: the factor of the products before the softmax.
-        indices: [B, S, K], int32, the selected positions of a row; -1 for none.
+        indices: [B, S, K], int32, the selected positions of a row; -1 for none. A
+            PooledAttention passes them as its mask.
 
     Returns:
         [B, S, N, V], and the attention weights [B, N, S, T] with output_attentions, else None.
@@ -60,6 +75,12 @@ def attend(
     Raises:
         ValueError: the module is of a class that is not served.
     """
+    if (own := own_attention.get(type(module))) is not None:
+        others = {**kwargs, "scaling": scaling, "dropout": dropout}
+        return own(module, query, key, value, attention_mask, **others)
+    if isinstance(attention_mask, Tensor) and isinstance(module, PooledAttention):
+        keys, tokens = key.shape[2], query.shape[2]
+        indices, attention_mask = attention_mask, KeyRanges(tokens, keys, keys - tokens)
     if not isinstance(module, LatentAttention) or indices is None:
         raise ValueError(
             f"attn_implementation='custom_pypto' does not serve this {type(module).__name__}. It"
@@ -102,10 +123,7 @@ def _why_not(
     if want_weights:
         return "output_attentions needs the attention weights, which the ops do not return"
     if not isinstance(mask, KeyRanges):
-        return (
-            "the mask is not causal with padding at the ends only (packed"
-            " sequences, a mask of your own, or zeros between ones)"
-        )
+        return MASK_REASON
     if dropout > 0:
         return f"attention_dropout is {dropout}, and the ops have none"
     if not _is_plain_linear(projection):
@@ -139,24 +157,11 @@ def needs_gradients(*tensors: Tensor) -> bool:
 
 def _is_plain_linear(module: nn.Module) -> bool:
     """Whether the module only multiplies by its weight, an ordinary tensor."""
-    everywhere = nn.modules.module
-    has_hooks = (
-        module._forward_hooks
-        or module._forward_pre_hooks
-        or module._backward_hooks
-        or module._backward_pre_hooks
-        or everywhere._global_forward_hooks
-        or everywhere._global_forward_pre_hooks
-        or everywhere._global_backward_hooks
-        or everywhere._global_backward_pre_hooks
-        # accelerate replaces it.
-        or "forward" in vars(module)
-    )
     return (
         type(module) is nn.Linear
         and type(module.weight) is nn.Parameter
         and module.bias is None
-        and not has_hooks
+        and not has_hooks(module)
     )
 
 

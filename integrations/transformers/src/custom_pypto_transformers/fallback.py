@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from .key_ranges import KeyRanges
@@ -15,6 +16,10 @@ from .key_ranges import KeyRanges
 _warned_reasons: set[str] = set()
 
 
+MASK_REASON = (
+    "the mask is not causal with padding at the ends only (packed sequences, a mask of your own, or"
+    " zeros between ones)"
+)
 _ATTENTION = "attn_implementation='custom_pypto' runs transformers' own attention, which is slower"
 
 
@@ -25,6 +30,27 @@ def warn_once(reason: str, consequence: str = _ATTENTION) -> None:
         return
     _warned_reasons.add(reason)
     warnings.warn(f"{consequence}: {reason}", stacklevel=2)
+
+
+def has_hooks(module: nn.Module) -> bool:
+    """Whether anything runs beside the module's own forward or backward pass."""
+    everywhere = nn.modules.module
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or everywhere._global_forward_hooks
+        or everywhere._global_forward_pre_hooks
+        or everywhere._global_backward_hooks
+        or everywhere._global_backward_pre_hooks
+        # accelerate replaces it.
+        or "forward" in vars(module)
+    )
+
+
+# What computes the attention of other classes in models that are served.
+own_attention: dict[type[Any], Callable[..., tuple[Tensor, Tensor | None]]] = {}
 
 
 def expanded_attention(

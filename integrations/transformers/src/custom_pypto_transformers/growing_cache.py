@@ -86,6 +86,9 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     A tensor that this returned is the front of a longer row. The rest of the row is spare: tokens
     that were written there and cropped since are overwritten.
     """
+    # Keys without rope have no values.
+    if not new.shape[-1]:
+        return torch.cat([held, new], -2) if held.dim() > 1 else new
     has_gradients = held.requires_grad or new.requires_grad
     # torch.compile cannot trace a write beyond a view's end. torch.cat reports what does not fit.
     if has_gradients or torch.compiler.is_compiling() or (held.numel() and not _fits(held, new)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple, NoReturn
@@ -55,6 +56,8 @@ class KeyRanges:
             to ``end[b] - 1`` that are not after it; a padding query may see none. None if nothing
             is padded and ``T = offset + S``.
         segments: the same for the indexer; None if these are None.
+        kv_offset: the number of keys before the row, which a sliding cache has dropped.
+        window: the last keys that a query sees, its own too; None for all.
     """
 
     queries: int
@@ -63,6 +66,8 @@ class KeyRanges:
     first: Tensor | None = None
     end: Tensor | None = None
     segments: Segments | None = None
+    kv_offset: int = 0
+    window: int | None = None
 
     @classmethod
     def padded(
@@ -86,12 +91,25 @@ class KeyRanges:
 
     def dense(self, device: torch.device) -> Tensor:
         """Return the mask [B or 1, 1, S, T] as booleans, True where a query sees a key."""
-        keys = torch.arange(self.keys, device=device)
-        seen = keys <= torch.arange(self.queries, device=device)[:, None] + self.offset
+        keys = torch.arange(self.keys, device=device) + self.kv_offset
+        query = torch.arange(self.queries, device=device)[:, None] + self.offset
+        seen = keys <= query
+        if self.window is not None:
+            seen = seen & (keys > query - self.window)
         if self.first is None or self.end is None:
             return seen[None, None]
         real = (keys >= self.first[:, None]) & (keys < self.end[:, None])
         return (seen & real[:, None, :])[:, None]
+
+    def window_positions(self, device: torch.device) -> Tensor:
+        """Return the positions in a row that the queries see, [B or 1, S, window]; -1 for none."""
+        query = torch.arange(self.queries, device=device)[:, None] + self.offset
+        keys = query + torch.arange(1 - int(self.window or 1), 1, device=device)
+        found = (keys - self.kv_offset).clamp(min=-1)
+        if self.first is None or self.end is None:
+            return found[None]
+        real = (keys >= self.first[:, None, None]) & (keys < self.end[:, None, None])
+        return torch.where(real, found, -1)
 
     def __getitem__(self, _index: Any) -> KeyRanges:
         """Return itself for ``mask[:, 0, :, :]``: all heads share it."""
@@ -159,7 +177,8 @@ def make_key_ranges(
         )
         return mask
 
-    if mask_function is not _CAUSAL or kv_offset != 0:
+    window = _window_of(mask_function)
+    if mask_function is not _CAUSAL and window is None:
         return transformers_mask()
     is_tracing = torch.compiler.is_compiling()
     if attention_mask is not None and not is_tracing and bool(attention_mask.all()):
@@ -167,12 +186,14 @@ def make_key_ranges(
         is_whole = attention_mask.shape[-1] >= kv_length
         attention_mask = None if is_whole else attention_mask
     if attention_mask is None:
+        if window is not None:
+            return KeyRanges(q_length, kv_length, q_offset, kv_offset=kv_offset, window=window)
         if isinstance(q_offset, int | torch.SymInt) and q_offset + q_length == kv_length:
             return KeyRanges(q_length, kv_length, q_offset)
         first = torch.zeros(batch_size, dtype=torch.int64, device=device)
         return KeyRanges.padded(q_length, kv_length, q_offset, first, first + q_offset + q_length)
 
-    mask = attention_mask[:, :kv_length]
+    mask = attention_mask[:, : kv_offset + kv_length]
     first = mask.view(torch.uint8).argmax(-1)
     end = first + mask.sum(-1)
     begins = (mask[:, 1:] & ~mask[:, :-1]).sum(-1) + mask[:, 0]
@@ -184,4 +205,20 @@ def make_key_ranges(
         )
     elif bool((begins > 1).any()):
         return transformers_mask()
+    if window is not None:
+        return KeyRanges(q_length, kv_length, q_offset, first, end, None, kv_offset, window)
     return KeyRanges.padded(q_length, kv_length, q_offset, first, end)
+
+
+def _window_of(mask_function: Callable[..., Any]) -> int | None:
+    """Return the window if this is transformers' mask of a window of tokens, and no more."""
+    if mask_function is _CAUSAL:
+        return None
+    parts = inspect.getclosurevars(mask_function).nonlocals.get("mask_functions", ())
+    if len(parts) != 2 or parts[1] is not _CAUSAL:
+        return None
+    overlay = masking_utils.sliding_window_overlay
+    if getattr(parts[0], "__code__", None) not in overlay.__code__.co_consts:
+        return None
+    window: int = inspect.getclosurevars(parts[0]).nonlocals["sliding_window"]
+    return window

@@ -4,51 +4,78 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from .attention import LatentAttention
-from .fallback import warn_once
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from .attention import LatentAttention, PooledAttention
+from .compressed_attention import CompressedAttention
+from .fallback import own_attention, warn_once
 from .indexer import FusedIndexer
 from .parts import Parts
+from .pooled_indexer import PooledIndexer
 from .support import NAME
 from .switch import replacements, watch
 
-# Families whose layers compute the same as DeepSeek-V3.2's, up to the order of the rope: the folder
-# in transformers.models, the prefix of the classes, and the function that rotates.
-FAMILIES = (
-    ("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
-    ("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),
-    ("axk2", "AXK2", "apply_rotary_pos_emb"),
-)
+
+class Family(NamedTuple):
+    """A family of models whose layers are served.
+
+    Attributes:
+        folder: in transformers.models.
+        prefix: of its PreTrainedModel.
+        layers: {class of a layer: its mixin}.
+        check: compares what the mixins use of these layers.
+        rope: the function that rotates, if a mixin calls it.
+        own: classes of attention that stay transformers' own.
+    """
+
+    folder: str
+    prefix: str
+    layers: dict[str, type[Any]]
+    check: Callable[[Parts, Family], None]
+    rope: str | None = None
+    own: tuple[str, ...] = ()
+
+    @property
+    def module(self) -> str:
+        """The module of the classes."""
+        return f"transformers.models.{self.folder}.modeling_{self.folder}"
 
 
 def serve_families() -> None:
     """Let the families that the installed transformers has switch to our classes and back."""
     common = _difference_of_masks_and_caches()
-    for folder, prefix, rotate in FAMILIES:
+    for family in FAMILIES:
         try:
-            name = f"transformers.models.{folder}.modeling_{folder}"
-            module = importlib.import_module(name)
+            module = importlib.import_module(family.module)
         except ModuleNotFoundError:
             continue
-        difference = common or _difference_of_layers(name, prefix, rotate)
+        difference = common or difference_of(family)
         if difference is None:
-            indexer = getattr(module, f"{prefix}Indexer")
-            rope = staticmethod(getattr(module, rotate))
-            takes = frozenset(inspect.signature(indexer.forward).parameters)
-            _replace(indexer, FusedIndexer, rope=rope, takes=takes)
-            _replace(getattr(module, f"{prefix}Attention"), LatentAttention)
+            for name, mixin in family.layers.items():
+                _replace(module, getattr(module, name), mixin, family.rope)
+            for name in family.own:
+                own_attention[getattr(module, name)] = sdpa_attention_forward
+        base = f"{family.prefix}PreTrainedModel"
         try:
-            watch(getattr(module, f"{prefix}PreTrainedModel"), difference)
+            watch(getattr(module, base), difference)
         except AttributeError:
-            warn_once(str(difference), f"{prefix} cannot have attn_implementation='{NAME}'")
+            message = f"{family.prefix} cannot have attn_implementation='{NAME}'"
+            warn_once(str(difference), message)
 
 
-def _replace(original: type[Any], mixin: type[Any], **members: Any) -> None:
-    members = {"original": original, "__module__": __name__, **members}
+def _replace(module: Any, original: type[Any], mixin: type[Any], rope: str | None) -> None:
+    members: dict[str, Any] = {"original": original, "__module__": __name__}
+    members["takes"] = frozenset(inspect.signature(original.forward).parameters)
+    if rope is not None:
+        members["rope"] = staticmethod(getattr(module, rope))
     ours = type(original.__name__, (mixin, original), members)
     # pickle looks for it here.
     globals()[original.__name__] = replacements[original] = ours
+    if mixin is CompressedAttention:
+        own_attention[ours] = module.eager_attention_forward
 
 
 def _difference_of_masks_and_caches() -> str | None:
@@ -61,17 +88,93 @@ def _difference_of_masks_and_caches() -> str | None:
     return parts.difference()
 
 
-def _difference_of_layers(module: str, prefix: str, rotate: str) -> str | None:
-    parts, attention, indexer = Parts(module), f"{prefix}Attention", f"{prefix}Indexer"
-    parts.check(rotate, 4, "unsqueeze_dim")
+def difference_of(family: Family) -> str | None:
+    """Say in one sentence what the installed release changed of a family; None if nothing."""
+    parts = Parts(family.module)
     parts.check("eager_attention_forward", 5, "scaling dropout")
-    parts.check(f"{prefix}PreTrainedModel.post_init", 1)
-    parts.check(f"{prefix}PreTrainedModel.set_attn_implementation", 2)
+    parts.check(f"{family.prefix}PreTrainedModel.post_init", 1)
+    parts.check(f"{family.prefix}PreTrainedModel.set_attn_implementation", 2)
+    for name in family.own:
+        parts.reads(f"{name}.forward", "get_interface scaling dropout")
+    family.check(parts, family)
+    return parts.difference()
+
+
+_LATENT = "config indexer kv_b_proj kv_lora_rank num_heads qk_nope_head_dim qk_rope_head_dim"
+_INDEXER = "config head_dim index_topk k_norm layer_idx n_heads weights_proj wk wq_b"
+
+
+def _check_latent(parts: Parts, family: Family) -> None:
+    indexer, attention = family.layers
+    parts.check(str(family.rope), 4, "unsqueeze_dim")
     parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
     parts.check(f"{indexer}.forward", like=FusedIndexer.forward)
     parts.reads(f"{attention}.forward", "expand_kv indexer indices scaling dropout")
-    names = "config indexer kv_b_proj kv_lora_rank num_heads qk_nope_head_dim qk_rope_head_dim"
-    parts.reads(f"{attention}.__init__", names)
-    names = "config head_dim index_topk k_norm layer_idx n_heads qk_rope_head_dim weights_proj"
-    parts.reads(f"{indexer}.__init__", f"{names} wk wq_b")
-    return parts.difference()
+    parts.reads(f"{attention}.__init__", _LATENT)
+    parts.reads(f"{indexer}.__init__", f"{_INDEXER} qk_rope_head_dim")
+
+
+def _check_pooled(parts: Parts, family: Family) -> None:
+    indexer, attention = family.layers
+    masks = PooledAttention.build_attention_mask_from_topk
+    parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
+    parts.check(f"{attention}.build_attention_mask_from_topk", like=masks)
+    parts.check(f"{indexer}.forward", like=PooledIndexer.forward)
+    names = "expand_kv indexer build_attention_mask_from_topk scaling dropout update"
+    parts.reads(f"{attention}.forward", names)
+    parts.reads(f"{attention}.__init__", _LATENT)
+    names = "index_kpool index_kpool_always_select_tail index_kpool_compress_ape"
+    parts.reads(f"{indexer}.__init__", f"{_INDEXER} {names} index_kpool_compress_gate")
+    parts.reads(f"{indexer}.forward", "cat update_indexer get_pooled_states append_visible_tail")
+
+
+def _check_compressed(parts: Parts, family: Family) -> None:
+    (attention,) = family.layers
+    prefix = family.prefix
+    parts.check(str(family.rope), 3, "unsqueeze_dim")
+    parts.check(f"{attention}.forward", like=CompressedAttention.forward)
+    parts.reads(f"{attention}.forward", "update compressor get_interface reshape o_groups flatten")
+    names = "q_a_proj q_a_norm q_b_proj q_b_norm kv_proj kv_norm o_a_proj o_b_proj sinks compressor"
+    more = "config layer_idx rope_layer_type num_heads head_dim attention_dropout scaling"
+    parts.reads(f"{attention}.__init__", f"{names} {more}")
+    names = "compress_rate head_dim kv_proj gate_proj position_bias kv_norm rotary_emb"
+    for each in ("HCACompressor", "CSACompressor", "Indexer"):
+        parts.reads(f"{prefix}{each}.__init__", names)
+        parts.reads(f"{prefix}{each}.forward", "store_compression_weights softmax dtype layer_type")
+    parts.reads(f"{prefix}Indexer.__init__", "q_b_proj index_topk scorer")
+    parts.reads(f"{prefix}IndexerScorer.__init__", "weights_proj")
+    parts.check(f"{prefix}HCACache.store_compression_weights", 4)
+    parts.reads(f"{prefix}HCACache.__init__", "compressed_kv entry_count")
+    parts.check(f"{prefix}CSACache.update_overlap_state", 5)
+
+
+FAMILIES = (
+    *(
+        Family(
+            folder,
+            prefix,
+            {f"{prefix}Indexer": FusedIndexer, f"{prefix}Attention": LatentAttention},
+            _check_latent,
+            rope,
+        )
+        for folder, prefix, rope in (
+            ("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
+            ("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),
+            ("axk2", "AXK2", "apply_rotary_pos_emb"),
+        )
+    ),
+    Family(
+        "glm5_next",
+        "Glm5Next",
+        {"Glm5NextTextIndexer": PooledIndexer, "Glm5NextTextAttention": PooledAttention},
+        _check_pooled,
+        own=("Glm5NextVisionAttention",),
+    ),
+    Family(
+        "deepseek_v4",
+        "DeepseekV4",
+        {"DeepseekV4Attention": CompressedAttention},
+        _check_compressed,
+        "apply_rotary_pos_emb",
+    ),
+)

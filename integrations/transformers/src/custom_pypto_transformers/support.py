@@ -12,8 +12,8 @@ from torch import Tensor
 NAME = "custom_pypto"
 # For messages; served.py has the classes.
 SERVED = (
-    "DeepSeek-V3.2, GLM-5 and A.X-K2, switched by set_attn_implementation or made with it; for any"
-    " other model set 'sdpa' or 'eager'"
+    "DeepSeek-V3.2, DeepSeek-V4, GLM-5, GLM-5.3 and A.X-K2, switched by set_attn_implementation or"
+    " made with it; for any other model set 'sdpa' or 'eager'"
 )
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)

@@ -24,7 +24,8 @@ def watch(base: type[Any], difference: str | None) -> None:
 
     Args:
         base: the family's PreTrainedModel.
-        difference: why the family cannot be served; its models get 'sdpa' instead. None if it can.
+        difference: why the family cannot be served; its models get 'sdpa' instead, or 'eager' where
+            they have no sdpa. None if it can.
     """
     make, switch = base.post_init, base.set_attn_implementation
 
@@ -41,7 +42,7 @@ def watch(base: type[Any], difference: str | None) -> None:
     def choose(model: Any) -> None:
         if difference is not None and model.config._attn_implementation == NAME:
             warn_once(difference)
-            switch(model, "sdpa")
+            switch(model, "sdpa" if model._supports_sdpa else "eager")
         _models.add(model)
         # Models may share a configuration, which holds the implementation.
         for other in list(_models):

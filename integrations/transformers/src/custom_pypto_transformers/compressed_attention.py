@@ -1,0 +1,264 @@
+"""The attention of DeepSeek-V4: a window of tokens, compressed rows of all earlier ones, a sink."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .fallback import MASK_REASON, has_hooks, warn_once
+from .growing_cache import append
+from .key_ranges import KeyRanges
+from .selection import select_rows
+from .support import NAME, refusal_of_attention, refusal_of_autocast
+
+
+class CompressedAttention:
+    """Mixin for transformers' class: attends by the ops if the mask is a KeyRanges."""
+
+    # transformers' own class, its rotary embedding, and the names that its forward takes; set by a
+    # subclass of both.
+    original: type[Any]
+    rope: Callable[..., Tensor]
+    takes: frozenset[str]
+
+    def forward(
+        self: Any,
+        hidden_states: Tensor,
+        position_embeddings: dict[str, tuple[Tensor, Tensor]],
+        position_ids: Tensor,
+        attention_mask: KeyRanges | Tensor,
+        cache: Any = None,
+        past_key_values: Any = None,
+        **kwargs: Any,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Attend to the window and to compressed rows.
+
+        Args:
+            hidden_states: [B, S, H].
+            position_embeddings: cos and sin, [B or 1, S, R / 2], of "main" and "compress".
+            position_ids: [B or 1, S].
+            attention_mask: KeyRanges, or a mask [B, 1, S, T] for which transformers' code runs.
+            cache: the cache that keeps window and rows; None for none.
+            past_key_values: the same, as transformers before 5.24 calls it.
+
+        Returns:
+            [B, S, H], and the attention weights with output_attentions, else None.
+        """
+        cache = past_key_values if cache is None else cache
+        if self.config._attn_implementation == NAME:
+            reason = self._why_not(hidden_states, position_ids, attention_mask, kwargs)
+            if reason is None:
+                return self._attend(
+                    hidden_states, position_embeddings, position_ids, attention_mask, cache
+                ), None
+            warn_once(reason)
+            if isinstance(attention_mask, KeyRanges):
+                attention_mask = attention_mask.dense(hidden_states.device)
+            if attention_mask.dtype == torch.bool:
+                least = torch.finfo(hidden_states.dtype).min
+                attention_mask = hidden_states.new_zeros(()).where(attention_mask, least)
+        kwargs["cache" if "cache" in self.takes else "past_key_values"] = cache
+        inputs = hidden_states, position_embeddings, position_ids, attention_mask
+        out, weights = self.original.forward(self, *inputs, **kwargs)
+        return out, weights
+
+    def _why_not(
+        self: Any,
+        hidden_states: Tensor,
+        position_ids: Tensor,
+        mask: KeyRanges | Tensor,
+        kwargs: dict[str, Any],
+    ) -> str | None:
+        """Why the ops do not apply; None if they do."""
+        if kwargs.get("output_attentions", getattr(self.config, "output_attentions", False)):
+            return "output_attentions needs the attention weights, which the ops do not return"
+        if not isinstance(mask, KeyRanges):
+            return MASK_REASON
+        if self.training and self.attention_dropout > 0:
+            return f"attention_dropout is {self.attention_dropout}, and the ops have none"
+        if torch.is_grad_enabled() and (
+            hidden_states.requires_grad or any(each.requires_grad for each in self.parameters())
+        ):
+            return (
+                "gradients are enabled, and this attention has none on the ops; call the model"
+                " under torch.no_grad() or torch.inference_mode() if you do not need them"
+            )
+        compressor = self.compressor
+        if any(map(has_hooks, filter(None, (compressor, getattr(compressor, "indexer", None))))):
+            return "the compressor is offloaded or has hooks, and the ops need its weights"
+        if compressor is not None and not _are_consecutive(position_ids, mask, compressor):
+            return "position_ids are not those of consecutive tokens"
+        device, dtype = hidden_states.device, hidden_states.dtype
+        reason: str | None = refusal_of_autocast(device) or refusal_of_attention(
+            device, dtype, self.num_heads, self.head_dim, 0
+        )
+        return reason
+
+    def _attend(
+        self: Any,
+        hidden_states: Tensor,
+        position_embeddings: dict[str, tuple[Tensor, Tensor]],
+        position_ids: Tensor,
+        ranges: KeyRanges,
+        cache: Any,
+    ) -> Tensor:
+        batch, tokens, _ = hidden_states.shape
+        cos, sin = position_embeddings[self.rope_layer_type]
+        q_residual = self.q_a_norm(self.q_a_proj(hidden_states))
+        query = self.q_b_proj(q_residual).view(batch, tokens, -1, self.head_dim)
+        query = self.rope(self.q_b_norm(query), cos, sin, unsqueeze_dim=2)
+        near = self.kv_norm(self.kv_proj(hidden_states))[:, None]
+        near, layer = self.rope(near, cos, sin), None
+        if cache is not None:
+            layer = cache.layers[self.layer_idx]
+            near = cache.update(near, near, self.layer_idx)[0]
+        compressor, rows, picked = self.compressor, None, None
+        if compressor is not None:
+            rows = compress(compressor, self.rope, hidden_states, layer, "compressor")
+            if hasattr(compressor, "indexer"):
+                picked = self._select(hidden_states, q_residual, position_ids, layer)
+            else:
+                picked = torch.arange(rows.shape[1], dtype=torch.int32, device=rows.device)
+                picked = picked.expand(batch, tokens, -1)
+                # As in transformers, a single query sees all rows.
+                if tokens > 1:
+                    seen = (position_ids + 1) // compressor.compress_rate
+                    picked = torch.where(picked < seen[..., None], picked, -1)
+        out = attend_to_window(query, near[:, 0], rows, picked, ranges, self.sinks, self.scaling)
+        out = self.rope(out, cos, -sin, unsqueeze_dim=2)
+        grouped = self.o_a_proj(out.reshape(batch, tokens, self.config.o_groups, -1))
+        projected: Tensor = self.o_b_proj(grouped.flatten(2))
+        return projected
+
+    def _select(
+        self: Any,
+        hidden_states: Tensor,
+        q_residual: Tensor,
+        position_ids: Tensor,
+        layer: Any,
+    ) -> Tensor:
+        """Select compressed rows [B, S, K]; -1 for none."""
+        indexer = self.compressor.indexer
+        rows = compress(indexer, self.rope, hidden_states, layer, "indexer")
+        angles = {"position_ids": position_ids, "layer_type": indexer.rope_layer_type}
+        cos, sin = indexer.rotary_emb(hidden_states, **angles)
+        query = indexer.q_b_proj(q_residual).unflatten(-1, (-1, indexer.head_dim))
+        query = self.rope(query, cos, sin, unsqueeze_dim=2)
+        # transformers' positive factors do not change the order.
+        weights = indexer.scorer.weights_proj(hidden_states).float()
+        lengths = position_ids[:, -1].expand(len(query)) + 1
+        return select_rows(query, rows, weights, lengths, indexer.compress_rate, indexer.index_topk)
+
+
+def _are_consecutive(position_ids: Tensor, ranges: KeyRanges, compressor: Any) -> bool:
+    """Whether the tokens see the compressed rows that the op's mask gives them.
+
+    transformers compresses padding too, but counts what a token sees from its position.
+    """
+    tokens, rate = position_ids.shape[1], compressor.compress_rate
+    index = torch.arange(tokens, device=position_ids.device) + 1
+    last = position_ids[:, -1:] + 1
+    seen = (last - tokens + index).clamp(min=0) // rate
+    is_alike = torch.equal(seen.expand_as(position_ids), (position_ids + 1) // rate)
+    return is_alike and bool((last <= ranges.offset + tokens).all())
+
+
+def compress(
+    module: Any, rope: Callable[..., Tensor], hidden_states: Tensor, layer: Any, name: str
+) -> Tensor:
+    """Compress the windows that new tokens close, and return all rows [B, T, D].
+
+    Args:
+        module: a compressor of transformers, or an indexer.
+        rope: transformers' rotary embedding.
+        hidden_states: [B, S, H], the new tokens.
+        layer: the layer's cache, which holds the tokens of the open window and the rows; None for
+            none.
+        name: of the module's state in the cache.
+    """
+    values, gates, first = module.kv_proj(hidden_states), module.gate_proj(hidden_states), 0
+    rate, size, batch = module.compress_rate, module.head_dim, hidden_states.shape[0]
+    if layer is not None:
+        values, gates, first = layer.store_compression_weights(name, values, gates)
+    windows = values.shape[1] // rate
+    if not windows:
+        held = None if layer is None else layer.compressed_kv[name]
+        return values.new_zeros((batch, 0, size)) if held is None else held
+    values = values[:, : windows * rate].view(batch, windows, rate, -1)
+    gates = gates[:, : windows * rate].view(batch, windows, rate, -1) + module.position_bias
+    if values.shape[-1] > size:
+        values, gates = _overlap(values, gates, size, layer, name)
+    shares = gates.softmax(2, dtype=torch.float32).to(values.dtype)
+    rows = module.kv_norm((values * shares).sum(2))
+    positions = (torch.arange(windows, device=rows.device) * rate + first)[None].expand(batch, -1)
+    angles = {"position_ids": positions, "layer_type": module.rope_layer_type}
+    cos, sin = module.rotary_emb(rows, **angles)
+    rows = rope(rows[:, None], cos, sin)[:, 0]
+    if layer is not None:
+        held = layer.compressed_kv[name]
+        rows = append(rows.new_empty(0) if held is None else held, rows)
+        layer.compressed_kv[name] = rows
+        layer.entry_count[name] += windows
+    return rows
+
+
+def _overlap(
+    values: Tensor, gates: Tensor, size: int, layer: Any, name: str
+) -> tuple[Tensor, Tensor]:
+    """Join the first half of each window before with the second half of each window.
+
+    From [B, W, r, 2 D] to [B, W, 2 r, D].
+    """
+    before, weights = values[..., :size], gates[..., :size]
+    held = None, None
+    if layer is not None:
+        held = layer.update_overlap_state(name, values, gates, size)
+    last = (
+        torch.zeros_like(before[:, 0]) if held[0] is None else held[0],
+        torch.full_like(weights[:, 0], -torch.inf) if held[1] is None else held[1],
+    )
+    before = torch.cat([last[0][:, None], before[:, :-1]], 1)
+    weights = torch.cat([last[1][:, None], weights[:, :-1]], 1)
+    return torch.cat([before, values[..., size:]], 2), torch.cat([weights, gates[..., size:]], 2)
+
+
+def attend_to_window(
+    query: Tensor,
+    near: Tensor,
+    rows: Tensor | None,
+    picked: Tensor | None,
+    ranges: KeyRanges,
+    sinks: Tensor,
+    scale: float,
+) -> Tensor:
+    """Attend to the tokens of a window, to selected compressed rows, and to a sink without value.
+
+    Args:
+        query: [B, S, N, D].
+        near: [B, W, D], keys and values of the last tokens.
+        rows, picked: [B, T, D] and [B, S, K], the compressed rows and those of each query; None if
+            the layer has none.
+        ranges: of the window.
+        sinks: [N], logits.
+
+    Returns:
+        [B, S, N, D].
+    """
+    options: dict[str, Any] = {"ori_win_left": (ranges.window or 1) - 1}
+    if ranges.first is not None:
+        window = ranges.window_positions(near.device).int()[:, :, None].contiguous()
+        options.update(ori_sparse_indices=window, ori_mask_mode=0)
+    if rows is not None and picked is not None and rows.shape[1]:
+        options.update(cmp_kv=rows[:, :, None], cmp_sparse_indices=picked[:, :, None])
+    out: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla(
+        query,
+        ori_kv=near[:, :, None],
+        sinks=sinks.float(),
+        softmax_scale=scale,
+        cmp_mask_mode=0,
+        **options,
+    )[0]
+    return out
