@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from examples import transformers_generate, transformers_train
+from examples import transformers_generate
 from examples.sparse_decode import decode, layer
 from examples.sparse_decode.__main__ import main
 from examples.sparse_decode.picture import chosen_share
 from examples.sparse_decode.session import PagedCache, Session
 from examples.text import Text
 from examples.transformers_generate import IMPLEMENTATIONS, Generated, find_differing, table
-from examples.transformers_train import Plan, train
 
 TINY = dataclasses.replace(layer.SMALL, lengths=(127, 130), steps=4)
 
@@ -121,31 +120,3 @@ def test_table_tells_where_tokens_differ() -> None:
 def test_every_way_generates_the_same_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     assert transformers_generate.main(["--contexts", "64", "1100", "--tokens", "3"]) == 0
     assert capsys.readouterr().out.count("all 3") == 2
-
-
-TRAINING = ["--tokens", "24", "--top-k", "6", "--warm-up", "20", "--steps", "15"]
-
-
-def test_losses_fall_and_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    picture, text = tmp_path / "losses.png", tmp_path / "text.txt"
-    text.write_text("she sells sea shells " * 20)  # learned in a few steps
-    files = ["--text", str(text), "--output", str(picture)]
-    assert transformers_train.main([*TRAINING, *files]) == 0
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "sparse, 6 keys" in capsys.readouterr().out
-
-
-def test_dense_and_sparse_go_on_from_the_same_weights() -> None:
-    """With as many keys as there are tokens, sparse attention is dense."""
-    plan = Plan(tokens=16, top_k=16, warm_up=2, steps=3, seed=0)
-    _, dense, sparse = train(Text("a", bytes(range(32, 127)) * 20), plan, lambda: None)
-    assert dense.losses == sparse.losses
-    assert dense.indexer_losses == sparse.indexer_losses
-
-
-def test_a_loss_that_does_not_fall_is_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    arguments = ["--tokens", "8", "--top-k", "4", "--warm-up", "1", "--steps", "1"]
-    assert transformers_train.main([*arguments, "--output", str(tmp_path / "losses.png")]) == 1
-    assert "the loss did not fall" in capsys.readouterr().err
