@@ -290,7 +290,7 @@ void read_problem(const Call& call, Problem& problem) {
   read_query_lengths(call, problem.queries.lengths);
   read_key_lengths(call, problem.keys.lengths);
   tnd ? put_in_a_row(problem.queries) : put_in_batches(s.S1, problem.queries);
-  put_in_a_row(problem.keys);
+  if (s.layout_key == LayoutKey::TND) put_in_a_row(problem.keys);
   problem.sparse_count = a.sparse_count;
   problem.causal = a.sparse_mode == 3;
   problem.ratio = 1;
