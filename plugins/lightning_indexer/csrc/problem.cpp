@@ -204,7 +204,6 @@ void read_tokens(const CallV2& call, const Side& side, Tokens& tokens) {
     put_in_a_row(tokens);
   } else {
     tokens.lengths.assign(static_cast<size_t>(call.sizes.B), side.room);
-    put_in_batches(side.room, tokens);
   }
   if (!side.used.has_value()) return;
   const Integers used(*side.used);
@@ -291,7 +290,7 @@ void read_problem(const Call& call, Problem& problem) {
   read_query_lengths(call, problem.queries.lengths);
   read_key_lengths(call, problem.keys.lengths);
   tnd ? put_in_a_row(problem.queries) : put_in_batches(s.S1, problem.queries);
-  put_in_a_row(problem.keys);
+  if (s.layout_key == LayoutKey::TND) put_in_a_row(problem.keys);
   problem.sparse_count = a.sparse_count;
   problem.causal = a.sparse_mode == 3;
   problem.ratio = 1;
@@ -307,6 +306,7 @@ void read_problem(const CallV2& call, Problem& problem) {
   const bool paged = s.layout_k == ops::LayoutK::PA_BBND;
   read_tokens(call, {"cu_seqlens_q", a.cu_seqlens_q, "seqused_q", a.seqused_q, s.T, s.S1},
               problem.queries);
+  if (s.layout_q == ops::LayoutQ::BSND) put_in_batches(s.S1, problem.queries);
   // Of keys that are TND, size(1) is their heads, and is not read.
   const int64_t room = call.key.size(1) * (paged ? s.M : 1);
   read_tokens(call,

@@ -55,7 +55,8 @@ struct Sequence {
   Keys key_scales;
 };
 
-// Where the tokens of each sequence begin, among all tokens, and how many there are.
+// Where the tokens of each sequence begin, among all tokens, and how many there are. Of keys that
+// are not TND, `first` is not set.
 struct Tokens {
   std::vector<int64_t> first;
   std::vector<int64_t> lengths;
