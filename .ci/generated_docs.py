@@ -72,11 +72,7 @@ def texts() -> Iterator[tuple[Path, str]]:
 
 
 def _readme(readme: Path) -> str:
-    """Return the text of a plugin's README with the contracts that its ops.toml has now.
-
-    Raises:
-        ValueError: there is no place for them.
-    """
+    """Return the text of a plugin's README with the contracts that its ops.toml has now."""
     ops = ops_file.read(readme.with_name(ops_file.FILE_NAME)).ops
     section = "\n".join([BEGIN, "", *map(_format, ops), END])
     text, count = _SECTION.subn(lambda _: section, readme.read_text(encoding="utf-8"))

@@ -53,11 +53,7 @@ def _publish_plugin(folder: Path, platform: str, wheelhouse: Path) -> None:
 
 
 def _build(folder: Path, wheelhouse: Path, environment: dict[str, str]) -> Path:
-    """Build the wheel of `folder` twice, each time in another place; return it.
-
-    Raises:
-        SystemExit: the two differ.
-    """
+    """Build the wheel of `folder` twice, each time in another place; return it."""
     with tempfile.TemporaryDirectory() as scratch:
         built: list[Path] = []
         for place in ("one", "another/one"):

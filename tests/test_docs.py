@@ -29,7 +29,8 @@ def _name(path: Path) -> str:
 @pytest.mark.parametrize(
     "page",
     [
-        *("README.md", "docs/ops.md", "docs/binding.md", "docs/serving.md", "docs/transformers.md"),
+        *("README.md", *(f"docs/{name}.md" for name in ("calling", "binding", "serving"))),
+        "docs/transformers.md",
         *map(_name, PLUGIN_PAGES),
     ],
 )

@@ -63,10 +63,7 @@ def _work(options: argparse.Namespace) -> None:
 
 
 def _install(wheelhouse: Path) -> None:
-    """Install core, then op by op, and show what `custom-pypto list` prints.
-
-    The contract comes with core, which requires it. The builder stays: timing needs its compiler.
-    """
+    """Install core, then op by op, and show what `custom-pypto list` prints."""
     # An example may change a virtual environment at will.
     if sys.prefix == sys.base_prefix:
         raise ExampleError(

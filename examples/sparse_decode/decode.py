@@ -136,10 +136,7 @@ def _fastest_eager(
 
 
 def _check(results: tuple[Tensor, ...], expected: tuple[Tensor, ...]) -> Closeness:
-    """Expect one step's output and its new cache rows within the published tolerance.
-
-    Returns the closeness of the output. Raises ExampleError.
-    """
+    """Expect one step's output and its new cache rows within the published tolerance."""
     names = ("output", "kv_cache", "kr_cache", "index_k_cache")
     found = dict(zip(names, map(Closeness.of, results, expected), strict=True))
     for name, closeness in found.items():

@@ -84,10 +84,7 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
 
 
 def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
-    """Yield what of a library's launches does not fit the first header that declares the kernel.
-
-    Reads headers only: first the plugin's own packages, then this machine's, then CANN's.
-    """
+    """Yield what of a library's launches does not fit the first header that declares the kernel."""
     # Core is imported already, where that is possible at all.
     from custom_pypto.core import kernel_headers
     from custom_pypto.core.opp import find_packages

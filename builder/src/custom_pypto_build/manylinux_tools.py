@@ -176,10 +176,7 @@ def is_in(version: str, glibc: tuple[int, int]) -> bool:
 
 
 def _headers(target: Target, given: Compiler, own: str) -> Iterator[str]:
-    """Yield the options for the headers of this machine's libstdc++, and of ziglang's glibc.
-
-    `own` is the folder of the compiler's own headers.
-    """
+    """Yield the options for the headers of this machine's libstdc++, and of ziglang's glibc."""
     text = _run(*given.command, "-v", "-E", "-xc++", os.devnull, "-o", os.devnull, with_errors=True)
     folders = re.findall(r"^ (/\S*c\+\+\S*)$", text, re.MULTILINE)
     if not folders:

@@ -184,11 +184,7 @@ def _write_header(ops: OpsFile, folder: Path, command: Sequence[str]) -> None:
 
 
 def _core_abi(library: Path, contents: bytes, machine: str) -> tuple[int, int]:
-    """Return the core ABI of the headers that `library`, with `contents`, was compiled with.
-
-    Raises:
-        BuildError: it is not for `machine`, or this builder does not know that ABI.
-    """
+    """Return the core ABI of the headers that `library`, with `contents`, was compiled with."""
     try:
         found = elf.read(contents)
     except ElfError as error:

@@ -208,10 +208,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[IsaSource, ...]]:
-    """Return the sources compiled once and those compiled for each instruction set.
-
-    Nothing for a plugin whose kernels are all Python.
-    """
+    """Return the sources compiled once and those compiled for each instruction set."""
     if "sources" not in table:
         for other in ("isa", "ascendc", "cxx-flags", "include-dirs"):
             if other in table:

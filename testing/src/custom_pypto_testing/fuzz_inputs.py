@@ -84,11 +84,7 @@ def _base(op: OpContract, seed: int, number: int) -> tuple[str, Arguments]:
 
 
 def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
-    """Return arguments with huge dims, by expand; sizes that are products of dims wrap in 64 bits.
-
-    Raises:
-        ValueError, RuntimeError, OverflowError: torch has no such tensors, or the op no such dim.
-    """
+    """Return arguments with huge dims, by expand: products of such dims wrap in 64 bits."""
     candidate, given = draw_candidate(op, random, Candidate.is_right)
     dims = candidate.dims.items()
     numbers = [name for name, dim in dims if isinstance(dim, int) and name not in candidate.lengths]

@@ -146,10 +146,7 @@ class _Operators:
 
 
 def _definitions(files: Collection[_Operators]) -> list[Definition]:
-    """Return each operator, from its class if it has one, else from its prototype.
-
-    Classes say which dtypes belong together, prototypes do not.
-    """
+    """Return each operator, from its class if it has one, else from its prototype."""
     of_classes: dict[str, Definition] = {}
     of_prototypes: dict[str, Definition] = {}
     for file in files:

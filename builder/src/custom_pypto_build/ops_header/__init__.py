@@ -97,12 +97,7 @@ def _define(constants: Constants, enums: dict[str, list[str]]) -> Iterator[str]:
 
 
 def _check_names(file: OpsFile, macros: Collection[str]) -> None:
-    """Check the names of a file; `macros` are those that the included headers define.
-
-    Raises:
-        ContractError: two things would have one name in C++, or one has a name that C++ reserves,
-            or that is a macro.
-    """
+    """Check the names of a file; `macros` are those that the included headers define."""
     owners: dict[str, str] = {}
     for scope, name, owner in _definitions(file):
         full = f"{scope}{name}"

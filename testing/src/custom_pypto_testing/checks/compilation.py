@@ -16,6 +16,7 @@ from torch.export import Dim
 
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.comparison import assert_same_bits
+from custom_pypto_testing.outputs import storage_bytes
 
 from .values import compare_runs, run_of
 
@@ -72,13 +73,6 @@ class Slices(NamedTuple):
         large = case.replace(wholes)
         resized = case.sample.resized and self.enlarged(case.resized).sample
         return replace(large, sample=replace(large.sample, resized=resized))
-
-    def memory_after(self, case: Case, run: Callable[[Case], Any]) -> dict[str, torch.Tensor]:
-        """Run the case with new larger tensors; return all their memory, by argument."""
-        call = self.enlarged(case.copy())
-        run(call)
-        wholes = _written(call).items()
-        return {name: whole if whole._base is None else whole._base for name, whole in wholes}
 
 
 class CallModule(torch.nn.Module):
@@ -180,23 +174,26 @@ def check_written_slices(case: Case) -> None:
     Compiled code and exported programs also run `resized`, where the slices begin elsewhere.
     """
     for slices in SLICES if _written(case) else ():
+        large = slices.enlarged(case)
         with warnings.catch_warnings():
             # Of torch's own, when it copies a program.
             warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning)
-            program = _export(slices.enlarged(case), slices).run_decompositions({})
-        runs: dict[str, Callable[[Case], Any]] = {}
+            program = _export(large, slices).run_decompositions({})
+        runs = {"in an exported program": partial(_run, program.module())}
         if slices.backend != "inductor" or case.is_on_cpu:
-            runs[f"compiled with {slices.backend}"] = _compile_slices(case, slices)
-        runs["in an exported program"] = partial(_run, program.module())
-        eager = partial(_run, CallModule(case, slices))
-        for each, (how, run) in product((case, case.resized), runs.items()):
-            expected = slices.memory_after(each, eager)
-            for name, memory in slices.memory_after(each, run).items():
+            runs = {f"compiled with {slices.backend}": _compile_slices(case, slices), **runs}
+        for each, (how, run) in product((large, large.resized), runs.items()):
+            expected, actual = each.copy(), each.copy()
+            CallModule(case, slices)(expected.tensors)
+            run(actual)
+            for name, tensor in actual.mutable.items():
                 when = f"as {slices.what}, {how} with symbolic sizes"
-                assert_same_bits(f"{case.name}: argument '{name}'", memory, expected[name], when)
+                memory, wanted = storage_bytes(tensor), storage_bytes(expected.mutable[name])
+                argument = f"{case.name}: argument '{name}': bytes of its memory"
+                assert_same_bits(argument, memory, wanted, when)
 
 
-def _compile_slices(case: Case, slices: Slices) -> Callable[[Case], Any]:
+def _compile_slices(case: Case, slices: Slices) -> partial[Any]:
     names = [argument.name for argument in case.op.schema.arguments]
     written = {name.partition("[")[0] for name in _written(case)}
 
@@ -212,7 +209,7 @@ def _compile_slices(case: Case, slices: Slices) -> Callable[[Case], Any]:
 
     torch.compiler.reset()
     compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=slices.backend)
-    return lambda call: compiled(*call.args, **call.kwargs)
+    return partial(lambda call: compiled(*call.args, **call.kwargs))
 
 
 # Inductor makes the slices anew by their offsets. Elsewhere the op writes copies.

@@ -115,11 +115,7 @@ def _results(found: dict[str, Any], options: argparse.Namespace) -> Iterator[Res
 
 
 def _describe_npus(time_limit: float) -> dict[str, str]:
-    """Return facts about the NPUs.
-
-    Raises:
-        CommandError: there is none that torch_npu can use.
-    """
+    """Return facts about the NPUs."""
     outcome = subprocess_call.call(isolated_checks.describe_npus, time_limit=time_limit)
     if outcome.ok and outcome.value:
         return cast("dict[str, str]", outcome.value)
