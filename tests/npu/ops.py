@@ -23,15 +23,19 @@ DIRECT = {op for op, symbol in _SYMBOLS if not symbol.startswith("aclnn")}
 """Ops for which an opp package has a kernel that is launched directly, without phase 1."""
 COMPOSED = {*OPS} - _LAUNCHING | {"npu_mla_prolog"}
 """Ops that call torch's own for these samples, and launch nothing themselves."""
+IN_GE = [op for op in OPS if op != "npu_sparse_flash_mla_metadata"]
+"""Ops with a node for the graph engine: that of metadata wants to know the NPU's cores."""
 KERNELS_OF_OPS = [
     (kernels, op)
-    for op in OPS
+    for op in IN_GE
     for kernels in ("custom", "stock")
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
 """The machines on which the slow tests, those of compilers, run for each op: those whose kernels
 differ for it. Quick tests run on every machine."""
-ONE_OF_KERNELS_OF_OPS = [
+ONE_OF_IN_GE = [op for op in OPS if op != "npu_sparse_flash_mla_metadata"]
+"""Ops with a node for the graph engine: that of metadata wants to know the NPU's cores."""
+KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS
     if kernels == "custom" or ("custom", op) not in KERNELS_OF_OPS

@@ -242,6 +242,8 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
                 for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
             )
             yield _sample(given, f"{case}-tnd", larger)
+        whole = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
+        yield _sample(call(replace(DEEPSEEK, dtype=torch.float16), **whole), "csa-bsnd-fp16")
         return
     for case in CASES:
         for layout in ("BSND", "TND"):
@@ -279,6 +281,8 @@ def metadata_samples(device: str) -> Iterator[SampleInput]:
         return SampleInput((sizes.heads, 1, sizes.columns), call(sizes), name, resized)
 
     more = replace(DEEPSEEK, tokens=(2, 1, 1), rows=(150, 300, 200))
-    yield sample(DEEPSEEK, "deepseek", sample(more, ""))
+    for heads in (64, 128, 1, 8):
+        small, large = (replace(each, heads=heads) for each in (DEEPSEEK, more))
+        yield sample(small, f"{heads}-heads", sample(large, ""))
     if device == "cpu":  # Without a tensor the op is on an NPU if there is one.
         yield SampleInput((64, 1, 512), {"batch_size": 2, "max_seqlen_q": 1}, "no-tensors")
