@@ -45,9 +45,17 @@ def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 
 def metadata(*args: Any, **kwargs: Any) -> Tensor:
     """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if any."""
-    given = _checked("npu_sparse_flash_mla_metadata", args, kwargs)
-    tensors = (each for each in given.values() if isinstance(each, Tensor))
-    device = next((each.device for each in tensors), None) or default_device()
+    op = "npu_sparse_flash_mla_metadata"
+    given = _checked(op, args, kwargs)
+    tensors = {name: each for name, each in given.items() if isinstance(each, Tensor)}
+    first = next(iter(tensors), "")
+    device = tensors[first].device if tensors else default_device()
+    for name, each in tensors.items():
+        if each.device != device:
+            raise RuntimeError(
+                f"{op}: argument '{name}' must be on the device of '{first}' ({device}),"
+                f" got {each.device}"
+            )
     return torch.empty(METADATA_SIZE, dtype=torch.int32, device=device)
 
 
