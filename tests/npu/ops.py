@@ -33,9 +33,7 @@ KERNELS_OF_OPS = [
 ]
 """The machines on which the slow tests, those of compilers, run for each op: those whose kernels
 differ for it. Quick tests run on every machine."""
-ONE_OF_IN_GE = [op for op in OPS if op != "npu_sparse_flash_mla_metadata"]
-"""Ops with a node for the graph engine: that of metadata wants to know the NPU's cores."""
-KERNELS_OF_OPS = [
+ONE_OF_KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS
     if kernels == "custom" or ("custom", op) not in KERNELS_OF_OPS

@@ -61,8 +61,10 @@ def metadata(*args: Any, **kwargs: Any) -> Tensor:
 
 def default_device() -> torch.device:
     """Where metadata of no tensor is: on the current NPU if there is one, else on the CPU."""
-    has_npu = hasattr(torch, "npu") and torch.npu.is_available()
-    return torch.device("npu", torch.npu.current_device()) if has_npu else torch.device("cpu")
+    npu: Any = getattr(torch, "npu", None)
+    if npu is None or not npu.is_available():
+        return torch.device("cpu")
+    return torch.device("npu", npu.current_device())
 
 
 def metadata_of_no_tensor(*args: Any, **kwargs: Any) -> Tensor:

@@ -163,7 +163,8 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     def like(gradient: Tensor | None, argument: Tensor | None) -> Tensor:
         if gradient is None or argument is None:
             return q.new_zeros(0)
-        return gradient.to(argument.dtype).reshape(argument.shape)
+        made: Tensor = gradient.to(argument.dtype).reshape(argument.shape)
+        return made
 
     def mean(name: str) -> Tensor:
         if name not in means:

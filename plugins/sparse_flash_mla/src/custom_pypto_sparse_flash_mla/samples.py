@@ -202,8 +202,10 @@ def samples(device: str) -> Iterator[SampleInput]:
         yield from _npu_samples(device)
         return
 
-    def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
-        return arguments(sizes, *kinds, device=device, **changes)
+    def call(
+        sizes: Sizes, case: str = "csa", q: str = "BSND", kv: str | None = None, **changes: Any
+    ) -> Arguments:
+        return arguments(sizes, case, q, kv, device, **changes)
 
     for case in CASES:
         for layouts in LAYOUTS:
@@ -232,8 +234,10 @@ def samples(device: str) -> Iterator[SampleInput]:
 def gradient_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_mla_grad."""
 
-    def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
-        return gradient_arguments(arguments(sizes, *kinds, device=device, **changes))
+    def call(
+        sizes: Sizes, case: str = "csa", layout: str = "BSND", **changes: Any
+    ) -> Arguments:
+        return gradient_arguments(arguments(sizes, case, layout, None, device, **changes))
 
     if device != "cpu":
         for case, ratio in (("window", 4), ("csa", 4), ("hca", 128)):
