@@ -175,6 +175,7 @@ def npu_arguments(
         max_seqlen_ori_kv=max(sizes.rows),
         max_seqlen_cmp_kv=max(sizes.compressed),
         cmp_topk=sizes.picks if case == "csa" else 0,
+        ori_topk=sizes.picks if case == "sparse" else 0,
         cmp_mask_mode=3,
         ori_win_right=0,
         has_cmp_kv="cmp_kv" in given,
@@ -246,8 +247,9 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
                 for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
             )
             yield _sample(given, f"{case}-tnd", larger)
-        whole = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
-        yield _sample(call(replace(DEEPSEEK, dtype=torch.float16), **whole), "csa-bsnd-fp16")
+        whole: Arguments = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
+        fp16 = call(replace(DEEPSEEK, dtype=torch.float16), "csa", "BSND", **whole)
+        yield _sample(fp16, "csa-bsnd-fp16")
         return
     for case in CASES:
         for layout in ("BSND", "TND"):

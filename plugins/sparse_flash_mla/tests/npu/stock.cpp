@@ -92,6 +92,13 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaMetadata, Optional cu_seqlens_q,
   need(layout_q == "TND" ? cu_seqlens_q && max_seqlen_q > 0 : batch_size > 0,
        "the sequences are not described");
   need(cmp_ratio >= 1 && cmp_ratio <= 128, "cmp_ratio must be from 1 to 128");
+  need(max_seqlen_ori_kv >= 0 && max_seqlen_cmp_kv >= 0, "the lengths must not be negative");
+  need(ori_topk >= 0 && cmp_topk >= 0 && (has_cmp_kv || cmp_topk == 0), "the wrong topk");
+  need(ori_mask_mode == 0 || ori_mask_mode == 4, "ori_mask_mode must be 0 or 4");
+  need(cmp_mask_mode == 0 || cmp_mask_mode == 3, "cmp_mask_mode must be 0 or 3");
+  need(ori_win_left >= -1 && ori_win_right >= -1, "the windows must be at least -1");
+  need(layout_kv == "PA_BBND" || layout_kv == layout_q, "the layouts must be equal");
+  need(has_ori_kv, "ori_kv is required");
   metadata.zero_();
   metadata.select(0, 0).fill_(kMark);
 }
