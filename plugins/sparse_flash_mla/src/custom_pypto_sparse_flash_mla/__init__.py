@@ -72,5 +72,5 @@ def custom_pypto_references() -> Mapping[str, Reference]:
     return {
         ATTENTION: Reference(reference.sparse_flash_mla, comparison.compare),
         ATTENTION_GRAD: Reference(reference.sparse_flash_mla_grad, comparison.compare_gradients),
-        METADATA: Reference(reference.sparse_flash_mla_metadata),
+        METADATA: Reference(reference.sparse_flash_mla_metadata, comparison.compare_metadata),
     }

@@ -235,9 +235,7 @@ def samples(device: str) -> Iterator[SampleInput]:
 def gradient_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_mla_grad."""
 
-    def call(
-        sizes: Sizes, case: str = "csa", layout: str = "BSND", **changes: Any
-    ) -> Arguments:
+    def call(sizes: Sizes, case: str = "csa", layout: str = "BSND", **changes: Any) -> Arguments:
         return gradient_arguments(arguments(sizes, case, layout, None, device, **changes))
 
     if device != "cpu":
