@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "cpu/kernels.h"
 #include "sinks.h"
@@ -139,12 +140,21 @@ void attention_fp64(const Forward::Arguments& a, const Forward::CallShape& s,
 }
 
 const Tensor& given_tensor(const Metadata::Arguments& a) {
-  for (const auto* each :
-       {&a.cu_seqlens_q, &a.cu_seqlens_ori_kv, &a.cu_seqlens_cmp_kv, &a.seqused_q,
-        &a.seqused_ori_kv, &a.seqused_cmp_kv, &a.cmp_residual_kv, &a.ori_topk_length}) {
-    if (*each) return **each;
+  const std::pair<const char*, const std::optional<Tensor>&> tensors[] = {
+      {"cu_seqlens_q", a.cu_seqlens_q},           {"cu_seqlens_ori_kv", a.cu_seqlens_ori_kv},
+      {"cu_seqlens_cmp_kv", a.cu_seqlens_cmp_kv}, {"seqused_q", a.seqused_q},
+      {"seqused_ori_kv", a.seqused_ori_kv},       {"seqused_cmp_kv", a.seqused_cmp_kv},
+      {"cmp_residual_kv", a.cmp_residual_kv},     {"ori_topk_length", a.ori_topk_length},
+      {"cmp_topk_length", a.cmp_topk_length}};
+  const std::pair<const char*, const std::optional<Tensor>&>* first = nullptr;
+  for (const auto& each : tensors) {
+    if (!each.second) continue;
+    if (first == nullptr) first = &each;
+    const Device device = first->second->device();
+    check(each.second->device() == device, Metadata::name, each.first, "must be on the device of '",
+          first->first, "' (", device, "), got ", each.second->device());
   }
-  return *a.cmp_topk_length;
+  return *first->second;
 }
 
 }  // namespace custom_pypto_sparse_flash_mla

@@ -148,9 +148,9 @@ REFUSED = {
         "must hold -1 or rows below 37, which sequence 0 has, got",
     ),
     "ori_block_table": ("window", 99, "must hold a block from 0 to"),
-    "seqused_ori_kv": ("window", 999, "must be from 0 to 64 for sequence 0, got 999"),
+    "seqused_ori_kv": ("window", 999, "must be from 0 to 91 for sequence 0, got 999"),
     "cmp_residual_kv": ("csa", 4, "must be from 0 to 3, less than cmp_ratio, got 4 for sequence 0"),
-    "cu_seqlens_q": ("csa", 1, "must be prefix sums that begin with 0 and are at most 6, got 1"),
+    "cu_seqlens_q": ("csa", 1, "must be prefix sums that begin with 0 and are at most 10, got 1"),
 }
 
 
@@ -163,3 +163,9 @@ def test_what_it_refuses(name: str) -> None:
     assert_refused(
         "npu_sparse_flash_mla", {**arguments, name: wrong}, name, text, is_of_values=True
     )
+
+
+def test_metadata_of_a_cpu_is_zeros() -> None:
+    metadata = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(64, 1, 512, batch_size=2)
+    assert metadata.shape == (1024,)
+    assert not metadata.any()

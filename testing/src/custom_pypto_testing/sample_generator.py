@@ -313,19 +313,25 @@ class Candidate:
             self._counts[first] = self._random.choice(ndims) - len(shape) + 1
         return self._counts[first] + len(shape) - 1
 
+    def _limit(self, text: str) -> int:
+        """A limit of values; 0 in a wrong call that lacks the tensor of a dim."""
+        try:
+            return self._value(expression.parse(text)) or 0
+        except TypeError:
+            return 0
+
     def _integers(self, values: str, count: int) -> list[int]:
         kind, _, rest = values.partition(" ")
         if kind == "prefix_sums":
             first, _, last = rest.rpartition("..")
-            ends = [self._value(expression.parse(each)) or 0 for each in (first, last) if each]
+            ends = [self._limit(each) for each in (first, last) if each]
             inner = count - len(ends)
             if inner < 0 and ends[-1] > 0:
                 raise ValueError("no room for prefix sums")
             ends += (self._random.randint(0, ends[-1]) for _ in range(inner))
             return sorted(ends)[:count]
         text = rest if kind == "distinct" else values
-        # A wrong call may lack the tensor that has a dim.
-        low, high = (self._value(expression.parse(each)) or 0 for each in text.split(".."))
+        low, high = map(self._limit, text.split(".."))
         if low > high and count:
             raise ValueError("no value fits")
         if kind == "distinct":

@@ -60,7 +60,12 @@ def _check_named(check: str, name: str) -> Callable[[Case], None]:
     if check != "operator":
         return op_checks.find_check(check)
     # CANN's gradients of these are of other calls than the samples: gradients_of_...
-    without = ("npu_sparse_flash_attention", "npu_lightning_indexer", "npu_mhc_pre")
+    without = (
+        "npu_sparse_flash_attention",
+        "npu_lightning_indexer",
+        "npu_mhc_pre",
+        "npu_sparse_flash_mla",
+    )
     return partial(checks.check_operator, with_gradients=name not in without)
 
 

@@ -74,10 +74,13 @@ def _register_with_keyword_tensors(
         SimpleNamespace(name=each.name, type=each.type, kwarg_only=False)
         for each in function._schema.arguments
     ]
-    schema = SimpleNamespace(arguments=arguments, returns=function._schema.returns)
-    names = dict(_namespace=NAMESPACE, _opname=op, _overloadname=function._overloadname)
     positional: Any = SimpleNamespace(
-        **names, _schema=schema, redispatch=redispatch, tags=function.tags
+        _namespace=NAMESPACE,
+        _opname=op,
+        _overloadname=function._overloadname,
+        _schema=SimpleNamespace(arguments=arguments, returns=function._schema.returns),
+        redispatch=redispatch,
+        tags=function.tags,
     )
     derivative = make_autograd_impl(positional, Info(backward_all, setup_all))
 

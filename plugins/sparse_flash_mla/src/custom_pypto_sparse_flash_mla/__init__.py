@@ -45,6 +45,14 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 
 
 @hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """The torchair converter of the gradient; called once torchair is there."""
+    from . import converter
+
+    return {ATTENTION_GRAD: converter.convert_grad}
+
+
+@hookimpl
 def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:
     """Seeded inputs of each op, by device."""
     from . import samples
@@ -64,5 +72,5 @@ def custom_pypto_references() -> Mapping[str, Reference]:
     return {
         ATTENTION: Reference(reference.sparse_flash_mla, comparison.compare),
         ATTENTION_GRAD: Reference(reference.sparse_flash_mla_grad, comparison.compare_gradients),
-        METADATA: Reference(reference.sparse_flash_mla_metadata),
+        METADATA: Reference(reference.sparse_flash_mla_metadata, comparison.compare_metadata),
     }

@@ -44,17 +44,27 @@ def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 
 
 def metadata(*args: Any, **kwargs: Any) -> Tensor:
-    """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if there is one."""
-    given = _checked("npu_sparse_flash_mla_metadata", args, kwargs)
-    tensors = (each for each in given.values() if isinstance(each, Tensor))
-    device = next((each.device for each in tensors), None) or default_device()
+    """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if any."""
+    op = "npu_sparse_flash_mla_metadata"
+    given = _checked(op, args, kwargs)
+    tensors = {name: each for name, each in given.items() if isinstance(each, Tensor)}
+    first = next(iter(tensors), "")
+    device = tensors[first].device if tensors else default_device()
+    for name, each in tensors.items():
+        if each.device != device:
+            raise RuntimeError(
+                f"{op}: argument '{name}' must be on the device of '{first}' ({device}),"
+                f" got {each.device}"
+            )
     return torch.empty(METADATA_SIZE, dtype=torch.int32, device=device)
 
 
 def default_device() -> torch.device:
     """Where metadata of no tensor is: on the current NPU if there is one, else on the CPU."""
-    has_npu = hasattr(torch, "npu") and torch.npu.is_available()
-    return torch.device("npu", torch.npu.current_device()) if has_npu else torch.device("cpu")
+    npu: Any = getattr(torch, "npu", None)
+    if npu is None or not npu.is_available():
+        return torch.device("cpu")
+    return torch.device("npu", npu.current_device())
 
 
 def metadata_of_no_tensor(*args: Any, **kwargs: Any) -> Tensor:

@@ -130,8 +130,8 @@ def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
 def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """``npu_sparse_flash_mla_grad``; the results of what is None are empty, [0]."""
     given = bind_arguments(contract("npu_sparse_flash_mla_grad"), args, kwargs)
-    given["layout_kv"] = given["layout_q"]
-    q, dtype = given["q"], wide(given["q"].dtype)
+    q: Tensor = given["q"]
+    dtype = wide(q.dtype)
     queries, outer, attended = (
         given[n].flatten(0, -3).to(dtype) for n in ("q", "dout", "attn_out")
     )
@@ -163,12 +163,14 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     def like(gradient: Tensor | None, argument: Tensor | None) -> Tensor:
         if gradient is None or argument is None:
             return q.new_zeros(0)
-        return gradient.to(argument.dtype).reshape(argument.shape)
+        made: Tensor = gradient.to(argument.dtype).reshape(argument.shape)
+        return made
 
     def mean(name: str) -> Tensor:
         if name not in means:
             return torch.zeros(0)
-        return means[name].reshape(given[f"{name}_sparse_indices"].shape)
+        made: Tensor = means[name].reshape(given[f"{name}_sparse_indices"].shape)
+        return made
 
     sinks = given["sinks"]
     return (

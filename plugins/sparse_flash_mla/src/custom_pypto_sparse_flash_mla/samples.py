@@ -15,18 +15,18 @@ Arguments = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a call; sequences have other lengths than each other."""
+    """The sizes of a call, all different by default: torch.compile takes equal sizes for one."""
 
-    heads: int = 5
+    heads: int = 9
     columns: int = 24
-    tokens: tuple[int, ...] = (3, 1, 2)
+    tokens: tuple[int, ...] = (5, 1, 4)
     """The query tokens of each sequence; in layout BSND each has the most of them."""
-    rows: tuple[int, ...] = (37, 9, 50)
+    rows: tuple[int, ...] = (37, 9, 90)
     """The rows of ori_kv of each sequence."""
     ratio: int = 4
-    picks: int = 6
+    picks: int = 11
     window: int = 8
-    block_size: int = 16
+    block_size: int = 13
     dtype: torch.dtype = torch.bfloat16
 
     @property
@@ -36,7 +36,7 @@ class Sizes:
 
 
 SMALL = Sizes()
-SMALL_RESIZED = replace(SMALL, tokens=(4, 2, 3, 1), rows=(45, 12, 60, 20), picks=7)
+SMALL_RESIZED = replace(SMALL, tokens=(6, 2, 3, 1), rows=(45, 12, 100, 20), picks=14)
 # Sizes of one sequence each: the same for every device, as CANN's kernels take them.
 DEEPSEEK = Sizes(64, 512, (2, 1), (150, 300), 4, 512, 128, 128)
 DEEPSEEK_RESIZED = replace(DEEPSEEK, tokens=(3, 2, 2), rows=(140, 310, 200))
@@ -175,6 +175,7 @@ def npu_arguments(
         max_seqlen_ori_kv=max(sizes.rows),
         max_seqlen_cmp_kv=max(sizes.compressed),
         cmp_topk=sizes.picks if case == "csa" else 0,
+        ori_topk=sizes.picks if case == "sparse" else 0,
         cmp_mask_mode=3,
         ori_win_right=0,
         has_cmp_kv="cmp_kv" in given,
@@ -202,8 +203,10 @@ def samples(device: str) -> Iterator[SampleInput]:
         yield from _npu_samples(device)
         return
 
-    def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
-        return arguments(sizes, *kinds, device=device, **changes)
+    def call(
+        sizes: Sizes, case: str = "csa", q: str = "BSND", kv: str | None = None, **changes: Any
+    ) -> Arguments:
+        return arguments(sizes, case, q, kv, device, **changes)
 
     for case in CASES:
         for layouts in LAYOUTS:
@@ -215,7 +218,7 @@ def samples(device: str) -> Iterator[SampleInput]:
         yield _sample(call(replace(SMALL, dtype=dtype)), str(dtype).removeprefix("torch."))
     yield _sample(call(DEEPSEEK), "deepseek", call(DEEPSEEK_RESIZED))
     yield _sample(call(LARGE, "hca"), "large")
-    counts = torch.tensor([[2, 0, 6], [5, 6, 1], [3, 3, 3]], dtype=torch.int32, device=device)
+    counts = torch.tensor([[2, 0, 6, 11, 1]] * 3, dtype=torch.int32, device=device)
     yield _sample(call(SMALL, cmp_topk_length=counts[..., None]), "counted-indices")
     used = torch.tensor([3, 0, 1], dtype=torch.int32, device=device)
     yield _sample(call(SMALL, seqused_q=used), "padded")
@@ -232,8 +235,8 @@ def samples(device: str) -> Iterator[SampleInput]:
 def gradient_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_mla_grad."""
 
-    def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
-        return gradient_arguments(arguments(sizes, *kinds, device=device, **changes))
+    def call(sizes: Sizes, case: str = "csa", layout: str = "BSND", **changes: Any) -> Arguments:
+        return gradient_arguments(arguments(sizes, case, layout, None, device, **changes))
 
     if device != "cpu":
         for case, ratio in (("window", 4), ("csa", 4), ("hca", 128)):
@@ -242,6 +245,9 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
                 for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
             )
             yield _sample(given, f"{case}-tnd", larger)
+        whole: Arguments = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
+        fp16 = call(replace(DEEPSEEK, dtype=torch.float16), "csa", "BSND", **whole)
+        yield _sample(fp16, "csa-bsnd-fp16")
         return
     for case in CASES:
         for layout in ("BSND", "TND"):
@@ -279,6 +285,8 @@ def metadata_samples(device: str) -> Iterator[SampleInput]:
         return SampleInput((sizes.heads, 1, sizes.columns), call(sizes), name, resized)
 
     more = replace(DEEPSEEK, tokens=(2, 1, 1), rows=(150, 300, 200))
-    yield sample(DEEPSEEK, "deepseek", sample(more, ""))
+    for heads in (64, 128, 1, 8):
+        small, large = (replace(each, heads=heads) for each in (DEEPSEEK, more))
+        yield sample(small, f"{heads}-heads", sample(large, ""))
     if device == "cpu":  # Without a tensor the op is on an NPU if there is one.
         yield SampleInput((64, 1, 512), {"batch_size": 2, "max_seqlen_q": 1}, "no-tensors")
