@@ -89,6 +89,7 @@ def test_no_distribution_needs_itself() -> None:
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
+        "compressor": "core",
         "simulator": "builder",
         # Two plugins bring comparisons for testing.
         "lightning_indexer": "blocks core testing",

@@ -32,21 +32,15 @@ class Values {
   int64_t stride_;
 };
 
-// The first row of each sequence in x [T, H], and the end of the last one.
-std::vector<int64_t> read_ends(const char* op, const Tensor& cu_seqlens, int64_t rows) {
-  const Integers values(cu_seqlens);
-  std::vector<int64_t> ends(static_cast<std::size_t>(cu_seqlens.size(0)));
-  int64_t before = 0;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    ends[i] = values[static_cast<int64_t>(i) * cu_seqlens.stride(0)];
-    custom_pypto::check(i > 0 || ends[i] == 0, op, "cu_seqlens", "must begin with 0, got ",
-                        ends[i]);
-    custom_pypto::check(ends[i] >= before && ends[i] <= rows, op, "cu_seqlens",
-                        "must not fall, and have no sum above ", rows, " (the rows of x), got ",
-                        ends[i], " behind ", before);
-    before = ends[i];
-  }
-  return ends;
+// The length of each sequence in x [rows, H].
+std::vector<int64_t> read_lengths_of(const char* op, const Tensor& cu_seqlens, int64_t rows) {
+  std::vector<int64_t> lengths;
+  const auto refuse = [&](int64_t sum, int64_t index, int64_t before) {
+    custom_pypto::fail(op, "cu_seqlens", "must begin with 0, not fall, and have no sum above ",
+                       rows, " (the rows of x), got ", sum, " at ", index, " behind ", before);
+  };
+  custom_pypto::read_prefix_sums(cu_seqlens, rows, lengths, refuse, true);
+  return lengths;
 }
 
 }  // namespace
@@ -55,16 +49,18 @@ Batch::Batch(const char* op, const Tensor& x, const std::optional<Tensor>& cu_se
              const std::optional<Tensor>& seqused, const std::optional<Tensor>& start_pos,
              int64_t ratio) {
   const bool is_packed = x.dim() == 2;
-  const std::vector<int64_t> ends =
-      is_packed ? read_ends(op, *cu_seqlens, x.size(0)) : std::vector<int64_t>{};
-  const int64_t count = is_packed ? static_cast<int64_t>(ends.size()) - 1 : x.size(0);
+  const std::vector<int64_t> lengths =
+      is_packed ? read_lengths_of(op, *cu_seqlens, x.size(0))
+                : std::vector<int64_t>(static_cast<std::size_t>(x.size(0)), x.size(1));
   const int64_t rows_of_sequence = is_packed ? 0 : (x.size(1) + ratio - 1) / ratio;
   const Values used(seqused, 0);
   const Values starts(start_pos, 0);
-  for (int64_t b = 0; b < count; ++b) {
-    const auto i = static_cast<std::size_t>(b);
-    const int64_t length = is_packed ? ends[i + 1] - ends[i] : x.size(1);
-    Sequence sequence{is_packed ? ends[i] : b * length, length, starts[b], tokens_};
+  int64_t row = 0;
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const auto b = static_cast<int64_t>(i);
+    const int64_t length = lengths[i];
+    Sequence sequence{row, length, starts[b], tokens_};
+    row += length;
     if (used.are_given()) {
       sequence.count = used[b];
       custom_pypto::check(sequence.count >= 0 && sequence.count <= length, op, "seqused",
@@ -77,9 +73,9 @@ Batch::Batch(const char* op, const Tensor& x, const std::optional<Tensor>& cu_se
     const int64_t first = sequence.start / ratio;
     const int64_t last = (sequence.start + sequence.count) / ratio;
     for (int64_t number = first; number < last; ++number) {
-      const int64_t row =
+      const int64_t out_row =
           is_packed ? static_cast<int64_t>(windows_.size()) : b * rows_of_sequence + number - first;
-      windows_.push_back({b, number, row});
+      windows_.push_back({b, number, out_row});
     }
     tokens_ += sequence.count;
     longest_ = std::max(longest_, sequence.count);

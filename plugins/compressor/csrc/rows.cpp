@@ -25,6 +25,7 @@ Tensor product(const Tensor& rows, int64_t tokens, const Tensor& weight_of_any_s
   const int64_t width = weight.size(0);
   const int64_t depth = weight.size(1);
   const Tensor out = custom_pypto::empty({tokens, width}, ScalarType::Float, rows);
+  if (tokens == 0) return out;
   const auto element = static_cast<int>(custom_pypto::element_of(rows.scalar_type()));
   const int64_t of_row = depth * static_cast<int64_t>(rows.element_size());
   const auto scratch_bytes = kernels().product_scratch[element];
@@ -36,8 +37,7 @@ Tensor product(const Tensor& rows, int64_t tokens, const Tensor& weight_of_any_s
   const auto* from = static_cast<const char*>(rows.const_data_ptr());
   auto* to = static_cast<float*>(out.mutable_data_ptr());
   custom_pypto::parallel_for(
-      0, tokens == 0 ? 0 : units, custom_pypto::divide_up(kUnitWork, work),
-      [&](int64_t begin, int64_t end) {
+      0, units, custom_pypto::divide_up(kUnitWork, work), [&](int64_t begin, int64_t end) {
         char* const scratch = custom_pypto::Scratch::of_thread(scratch_bytes(depth, block));
         for (int64_t row = 0; row < tokens; row += block) {
           kernels().product[element]({from + row * of_row, std::min(block, tokens - row), depth,

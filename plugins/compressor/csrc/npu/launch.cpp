@@ -44,6 +44,7 @@ void launch_forward(const Op::Arguments& a, const Op::Outputs& out) {
 
 void compressor(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   if (a.x.numel() == 0) return zero(out.cmp_kv);
+  Op::check_limits(a, s);
   Op::check_limits_of_aclnnCompressor(a, s);
   launch_forward(a, out);
 }
@@ -53,7 +54,7 @@ void compressor_train(const Train::Arguments& a, const Train::CallShape& s,
   // The gradient reads rows that no window has.
   for (const Tensor& each : {out.cmp_kv, out.softmax_score, out.kv}) zero(each);
   if (a.x.numel() == 0) return;
-  Train::check_limits_of_aclnnCompressor(a, s);
+  Train::check_limits(a, s);
   // A table of zeros: no token is written to the state, and none is read from it.
   const int64_t block_size = ops::NPU_BLOCK_LIMIT;
   const Tensor state = empty({1, block_size, 2 * s.C}, ScalarType::Float, a.x);
@@ -72,7 +73,7 @@ void compressor_backward(const Backward::Arguments& a, const Backward::CallShape
     for (const Tensor& each : {out.d_x, out.d_wkv, out.d_wgate, out.d_ape}) zero(each);
     return;
   }
-  Backward::check_limits_of_aclnnCompressorGrad(a, s);
+  Backward::check_limits(a, s);
   CUSTOM_PYPTO_LAUNCH(gradient_kernels.get(), aclnnCompressorGrad, to_contiguous(a.x),
                       to_contiguous(a.wkv), to_contiguous(a.wgate), to_contiguous(a.d_cmp_kv),
                       to_contiguous(a.softmax_score), to_contiguous(a.kv), to_int32(a.cu_seqlens),

@@ -4,6 +4,8 @@ README.md of the distribution defines the ops.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NoReturn
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
@@ -20,6 +22,20 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
             gradient.backward, gradient.setup_context, is_once_differentiable=True
         )
     }
+
+
+@hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """Refusals: CANN has no operator of this form, and its own converter refuses it, too."""
+    ops = ("npu_compressor", "npu_compressor_train", "npu_compressor_backward")
+    return {op: partial(_refuse, op) for op in ops}
+
+
+def _refuse(op: str, *_: Any, **__: Any) -> NoReturn:
+    raise RuntimeError(
+        f"{op}: torchair's graph engine has no operator for it; use graphs that replay eager"
+        " kernels: mode 'npugraph_ex', or a captured torch.npu.NPUGraph"
+    )
 
 
 @hookimpl
