@@ -110,12 +110,13 @@ template <class Element>
 void pre_grad_columns(const PreGradCall& call, int64_t stream, Range range) {
   using Number = NumberOf<Element>;
   const int64_t begin = stream * call.of.sizes.columns + range.first;
-  for (int64_t i = 0; i < range.count; ++i) {
-    for (int64_t row = 0; row < call.of.sizes.rows; ++row) {
-      *at<Number>(call.grad_phi, row * call.of.sizes.depth + begin + i) = 0;
-    }
-    *at<Number>(call.grad_gamma, begin + i) = 0;
+  const auto clear = [&](void* data, int64_t place) {
+    for (int64_t i = 0; i < range.count; ++i) *at<Number>(data, place + i) = 0;
+  };
+  for (int64_t row = 0; row < call.of.sizes.rows; ++row) {
+    clear(call.grad_phi, row * call.of.sizes.depth + begin);
   }
+  clear(call.grad_gamma, begin);
   constexpr int kTogether = 4;
   int64_t token = 0;
   for (; token + kTogether <= call.of.sizes.tokens; token += kTogether) {
