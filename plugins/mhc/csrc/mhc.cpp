@@ -55,8 +55,10 @@ class Input {
   explicit Input(const std::optional<Tensor>& tensor) {
     if (tensor.has_value()) tensor_ = to_contiguous(*tensor);
   }
-  // Null without a tensor.
-  const void* data() const { return tensor_.has_value() ? tensor_->const_data_ptr() : nullptr; }
+  // Null without a tensor. Kernels write to no argument, though a call has some as void*.
+  void* data() const {
+    return tensor_.has_value() ? const_cast<void*>(tensor_->const_data_ptr()) : nullptr;
+  }
 
  private:
   std::optional<Tensor> tensor_;
@@ -64,11 +66,11 @@ class Input {
 
 void* data_of(const Tensor& output) { return output.mutable_data_ptr(); }
 
-// Calls body(first, count) for ranges of tokens, in parallel.
-template <class Body>
-void for_tokens(const Sizes& sizes, const Body& body) {
+// Runs a kernel for ranges of tokens, in parallel.
+template <class Call>
+void for_tokens(const Sizes& sizes, void (*kernel)(const Call&, Range), const Call& call) {
   parallel_for(0, sizes.tokens, divide_up(kGrain, sizes.depth),
-               [&](int64_t begin, int64_t end) { body(begin, end - begin); });
+               [&](int64_t begin, int64_t end) { kernel(call, {begin, end - begin}); });
 }
 
 // phi, rounded to HF32 where a call asks for that.
@@ -98,25 +100,21 @@ void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs&
   const Input alpha(a.alpha);
   const Input bias(a.bias);
 
-  PreTask rest = {sizes,
-                  x.data(),
-                  alpha.data(),
-                  bias.data(),
-                  data_of(h_mix),
-                  data_of(inv_rms),
-                  a.hc_eps,
-                  0,
-                  0,
-                  data_of(out.h_in),
-                  data_of(out.h_post),
-                  data_of(out.h_res),
-                  is_kept ? data_of(out.h_pre) : nullptr};
-  const auto finish = [&](int64_t first, int64_t count) {
-    PreTask task = rest;
-    task.first = first;
-    task.count = count;
-    kernel.pre(task);
-  };
+  const PreCall call = {sizes,
+                        x.data(),
+                        phi.const_data_ptr(),
+                        gamma.data(),
+                        alpha.data(),
+                        a.hc_eps,
+                        data_of(h_mix),
+                        data_of(inv_rms),
+                        is_kept ? data_of(out.h_pre) : nullptr,
+                        data_of(out.h_post),
+                        bias.data(),
+                        a.norm_eps,
+                        a.inner_precise == 1,
+                        data_of(out.h_res),
+                        data_of(out.h_in)};
   const int64_t threads = num_threads();
   const int64_t together = std::clamp<int64_t>(divide_up(sizes.tokens, 4 * threads), 1, kMixTokens);
   const int64_t blocks = divide_up(sizes.tokens, together);
@@ -129,15 +127,13 @@ void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs&
         Scratch::of_thread(kMixTokens * kMixDepth * static_cast<int64_t>(sizeof(double)));
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit / parts * together;
-      const int64_t count = std::min(together, sizes.tokens - first);
       const int64_t row = unit % parts * rows_of_part;
-      kernel.mix({sizes, x.data(), phi.const_data_ptr(), gamma.data(), a.inner_precise == 1,
-                  a.norm_eps, first, count, row, std::min(rows_of_part, sizes.rows - row), scratch,
-                  data_of(h_mix), data_of(inv_rms)});
-      if (parts == 1) finish(first, count);
+      const Range tokens = {first, std::min(together, sizes.tokens - first)};
+      kernel.mix(call, tokens, {row, std::min(rows_of_part, sizes.rows - row)}, scratch);
+      if (parts == 1) kernel.pre(call, tokens);
     }
   });
-  if (parts > 1) for_tokens(sizes, finish);
+  if (parts > 1) for_tokens(sizes, kernel.pre, call);
 }
 
 void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
@@ -160,23 +156,36 @@ void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
   const Input h_post(a.h_post);
   const Input gamma(a.gamma);
   const Input grad_x_post(a.grad_x_post);
-  for_tokens(sizes, [&](int64_t first, int64_t count) {
-    kernel.pre_grad_rows({sizes, x.data(), alpha.data(), grad_h_in.data(), grad_h_post.data(),
-                          grad_h_res.data(), inv_rms.data(), h_mix.data(), h_pre.data(),
-                          h_post.data(), a.hc_eps, first, count, data_of(grad_bias),
-                          data_of(grad_mix), data_of(x_factor)});
-  });
+  PreGradCall call = {};
+  call.of.sizes = sizes;
+  call.of.x = x.data();
+  call.of.phi = phi.data();
+  call.of.gamma = gamma.data();
+  call.of.alpha = alpha.data();
+  call.of.hc_eps = a.hc_eps;
+  call.of.h_mix = h_mix.data();
+  call.of.inv_rms = inv_rms.data();
+  call.of.h_pre = h_pre.data();
+  call.of.h_post = h_post.data();
+  call.grad_h_in = grad_h_in.data();
+  call.grad_h_post = grad_h_post.data();
+  call.grad_h_res = grad_h_res.data();
+  call.grad_x_post = grad_x_post.data();
+  call.grad_bias = data_of(grad_bias);
+  call.grad_mix = data_of(grad_mix);
+  call.x_factor = data_of(x_factor);
+  call.grad_x = data_of(out.grad_x);
+  call.grad_phi = data_of(out.grad_phi);
+  call.grad_gamma = data_of(out.grad_gamma);
+  for_tokens(sizes, kernel.pre_grad_tokens, call);
 
   const int64_t parts = divide_up(sizes.columns, kGradColumns);
   const int64_t work = kGradColumns * (sizes.tokens + 1) * sizes.rows;
   parallel_for(0, sizes.streams * parts, divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit % parts * kGradColumns;
-      kernel.pre_grad_columns({sizes, x.data(), grad_h_in.data(), grad_x_post.data(), phi.data(),
-                               gamma.data(), h_pre.data(), data_of(grad_mix), data_of(x_factor),
-                               unit / parts, first, std::min(kGradColumns, sizes.columns - first),
-                               data_of(out.grad_x), data_of(out.grad_phi),
-                               data_of(out.grad_gamma)});
+      kernel.pre_grad_columns(call, unit / parts,
+                              {first, std::min(kGradColumns, sizes.columns - first)});
     }
   });
 
@@ -209,10 +218,9 @@ void post_cpu(const Post::Arguments& a, const Post::CallShape&, const Post::Outp
   const Input h_res(a.h_res);
   const Input h_out(a.h_out);
   const Input h_post(a.h_post);
-  for_tokens(sizes, [&](int64_t first, int64_t count) {
-    kernels_of(a.x).post[place_of(sizes.streams)](
-        {sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), first, count, data_of(out.y)});
-  });
+  const PostCall call = {sizes,        x.data(),      h_res.data(),
+                         h_out.data(), h_post.data(), data_of(out.y)};
+  for_tokens(sizes, kernels_of(a.x).post[place_of(sizes.streams)], call);
 }
 
 void post_grad_cpu(const PostGrad::Arguments& a, const PostGrad::CallShape&,
@@ -223,15 +231,13 @@ void post_grad_cpu(const PostGrad::Arguments& a, const PostGrad::CallShape&,
   const Input h_res(a.h_res);
   const Input h_out(a.h_out);
   const Input h_post(a.h_post);
-  for_tokens(sizes, [&](int64_t first, int64_t count) {
-    kernels_of(a.x).post_grad[place_of(sizes.streams)](
-        {{sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), first, count, nullptr},
-         grad_y.data(),
-         data_of(out.grad_x),
-         data_of(out.grad_h_res),
-         data_of(out.grad_h_out),
-         data_of(out.grad_h_post)});
-  });
+  const PostGradCall call = {{sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), nullptr},
+                             grad_y.data(),
+                             data_of(out.grad_x),
+                             data_of(out.grad_h_res),
+                             data_of(out.grad_h_out),
+                             data_of(out.grad_h_post)};
+  for_tokens(sizes, kernels_of(a.x).post_grad[place_of(sizes.streams)], call);
 }
 
 // Runs `kernel` for the tiles of x, which y is like.

@@ -14,7 +14,7 @@ template <class Element>
 constexpr Kernels kKernels = {
     &isa::mix<Element>,
     &isa::pre<Element>,
-    &isa::pre_grad_rows<Element>,
+    &isa::pre_grad_tokens<Element>,
     &isa::pre_grad_columns<Element>,
     {&isa::post<Element, 4>, &isa::post<Element, 6>, &isa::post<Element, 8>},
     {&isa::post_grad<Element, 4>, &isa::post_grad<Element, 6>, &isa::post_grad<Element, 8>},

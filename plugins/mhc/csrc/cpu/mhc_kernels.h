@@ -17,98 +17,61 @@ struct Sizes {
   int64_t rows;   // of phi
 };
 
-// Tokens that share a block of phi.
+// [first, first + count).
+struct Range {
+  int64_t first;
+  int64_t count;
+};
+
+// Tokens that share a block of phi, and its columns.
 inline constexpr int64_t kMixTokens = 16;
-// Columns of phi and x that are multiplied at a time.
 inline constexpr int64_t kMixDepth = 512;
 
-// The products of x's rows with rows of phi, of the tokens [first, first + count).
-struct MixTask {
+// A call of npu_mhc_pre. h_mix, inv_rms, h_pre and h_post are arguments of its gradient.
+struct PreCall {
   Sizes sizes;
-  const void* x;      // [tokens, depth], of x's dtype
+  const void* x;      // [tokens, streams, columns], of x's dtype
   const void* phi;    // [rows, depth]
   const void* gamma;  // [depth], or null
-  bool is_hf32;       // round x * gamma to HF32
-  double norm_eps;
-  int64_t first;
-  int64_t count;  // at most kMixTokens
-  int64_t first_row;
-  int64_t row_count;
-  void* scratch;  // [kMixTokens, kMixDepth]
+  const void* alpha;  // [3], or [2] without h_res
+  double hc_eps;
   void* h_mix;    // [tokens, rows]
-  void* inv_rms;  // [tokens]; written with first_row 0 only
-};
-
-// The coefficients and h_in of the tokens [first, first + count), from h_mix and inv_rms.
-struct PreTask {
-  Sizes sizes;
-  const void* x;        // [tokens, streams, columns], of x's dtype
-  const void* alpha;    // [3], or [2] without h_res
-  const void* bias;     // [rows]
-  const void* h_mix;    // [tokens, rows]
-  const void* inv_rms;  // [tokens]
-  double hc_eps;
-  int64_t first;
-  int64_t count;
-  void* h_in;    // [tokens, columns], of x's dtype
-  void* h_post;  // [tokens, streams]
+  void* inv_rms;  // [tokens]
+  void* h_pre;    // [tokens, streams], or null
+  void* h_post;   // [tokens, streams]
+  // The gradient has none of these.
+  const void* bias;  // [rows]
+  double norm_eps;
+  bool is_hf32;  // x * gamma is rounded to HF32
   void* h_res;   // [tokens, streams, streams]
-  void* h_pre;   // [tokens, streams], or null
+  void* h_in;    // [tokens, columns], of x's dtype
 };
 
-// The gradients of what each token has of its own, of the tokens [first, first + count).
-struct PreGradRowsTask {
-  Sizes sizes;
-  const void* x;  // of x's dtype
-  const void* alpha;
-  const void* grad_h_in;    // [tokens, columns], of x's dtype
-  const void* grad_h_post;  // [tokens, streams]
-  const void* grad_h_res;   // [tokens, streams, streams]
-  const void* inv_rms;
-  const void* h_mix;
-  const void* h_pre;
-  const void* h_post;
-  double hc_eps;
-  int64_t first;
-  int64_t count;
-  void* grad_bias;  // [tokens, rows]: each token's part of bias's gradient
-  void* grad_mix;   // [tokens, rows]: the gradient of h_mix
-  void* x_factor;   // [tokens]: what inv_rms adds to the gradient of x, as a multiple of x
-};
-
-// The gradients of the columns [first, first + count) of one stream, over all tokens.
-struct PreGradColumnsTask {
-  Sizes sizes;
-  const void* x;            // of x's dtype
-  const void* grad_h_in;    // of x's dtype
+struct PreGradCall {
+  PreCall of;
+  const void* grad_h_in;  // of x's dtype
+  const void* grad_h_post;
+  const void* grad_h_res;
   const void* grad_x_post;  // [tokens, streams, columns], of x's dtype, or null
-  const void* phi;
-  const void* gamma;  // or null
-  const void* h_pre;
-  const void* grad_mix;
-  const void* x_factor;
-  int64_t stream;
-  int64_t first;
-  int64_t count;
-  void* grad_x;      // of x's dtype
-  void* grad_phi;    // [rows, depth]
-  void* grad_gamma;  // [streams, columns]
+  void* grad_bias;          // [tokens, rows]: each token's part
+  void* grad_mix;           // [tokens, rows]: the gradient of h_mix
+  void* x_factor;           // [tokens]: what inv_rms adds to the gradient of x, as a multiple of x
+  void* grad_x;             // of x's dtype
+  void* grad_phi;
+  void* grad_gamma;
 };
 
-// The tokens [first, first + count) of npu_mhc_post.
-struct PostTask {
+struct PostCall {
   Sizes sizes;
   const void* x;      // of x's dtype
   const void* h_res;  // [tokens, streams, streams], or null
   const void* h_out;  // [tokens, columns], of x's dtype
   const void* h_post;
-  int64_t first;
-  int64_t count;
-  void* y;  // [tokens, streams, columns], of x's dtype
+  void* y;  // of x's dtype; the gradient has none
 };
 
-struct PostGradTask {
-  PostTask of;         // y is not used
+struct PostGradCall {
+  PostCall of;
   const void* grad_y;  // of x's dtype
   void* grad_x;        // of x's dtype
   void* grad_h_res;
@@ -131,12 +94,15 @@ struct SinkhornTask {
 
 // The kernels of one dtype of x, and of n = 4, 6, 8 streams.
 struct Kernels {
-  void (*mix)(const MixTask& task);
-  void (*pre)(const PreTask& task);
-  void (*pre_grad_rows)(const PreGradRowsTask& task);
-  void (*pre_grad_columns)(const PreGradColumnsTask& task);
-  void (*post[3])(const PostTask& task);
-  void (*post_grad[3])(const PostGradTask& task);
+  // Rows of h_mix of at most kMixTokens tokens; with the first row inv_rms too. `scratch` has
+  // kMixTokens * kMixDepth numbers.
+  void (*mix)(const PreCall& call, Range tokens, Range rows, void* scratch);
+  void (*pre)(const PreCall& call, Range tokens);  // after mix
+  void (*pre_grad_tokens)(const PreGradCall& call, Range tokens);
+  // The gradients of some columns of one stream, over all tokens; after pre_grad_tokens.
+  void (*pre_grad_columns)(const PreGradCall& call, int64_t stream, Range columns);
+  void (*post[3])(const PostCall& call, Range tokens);
+  void (*post_grad[3])(const PostGradCall& call, Range tokens);
 };
 
 struct KernelTable {

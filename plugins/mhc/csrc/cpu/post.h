@@ -7,21 +7,22 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-using custom_pypto_mhc::PostGradTask;
-using custom_pypto_mhc::PostTask;
+using custom_pypto_mhc::PostCall;
+using custom_pypto_mhc::PostGradCall;
+using custom_pypto_mhc::Range;
 
 template <class Element, int kStreams>
-void post(const PostTask& task) {
+void post(const PostCall& call, Range tokens) {
   using Number = NumberOf<Element>;
   using Vector = VectorOf<Element>;
-  const int64_t columns = task.sizes.columns;
-  for (int64_t token = task.first; token < task.first + task.count; ++token) {
-    const Element* const x = at<Element>(task.x, token * kStreams * columns);
-    const Element* const h_out = at<Element>(task.h_out, token * columns);
-    const Number* const h_post = at<Number>(task.h_post, token * kStreams);
+  const int64_t columns = call.sizes.columns;
+  for (int64_t token = tokens.first; token < tokens.first + tokens.count; ++token) {
+    const Element* const x = at<Element>(call.x, token * kStreams * columns);
+    const Element* const h_out = at<Element>(call.h_out, token * columns);
+    const Number* const h_post = at<Number>(call.h_post, token * kStreams);
     const Number* const h_res =
-        task.h_res == nullptr ? nullptr : at<Number>(task.h_res, token * kStreams * kStreams);
-    Element* const y = at<Element>(task.y, token * kStreams * columns);
+        call.h_res == nullptr ? nullptr : at<Number>(call.h_res, token * kStreams * kStreams);
+    Element* const y = at<Element>(call.y, token * kStreams * columns);
     for_vectors<Element>(columns, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
       const Vector of_layer = get(h_out + i, how);
       Vector streams[kStreams];
@@ -44,15 +45,15 @@ void post(const PostTask& task) {
 }
 
 template <class Element, int kStreams>
-void post_grad(const PostGradTask& task) {
+void post_grad(const PostGradCall& call, Range tokens) {
   using Number = NumberOf<Element>;
   using Vector = VectorOf<Element>;
-  const int64_t columns = task.of.sizes.columns;
-  for (int64_t token = task.of.first; token < task.of.first + task.of.count; ++token) {
-    const Element* const grad_y = at<Element>(task.grad_y, token * kStreams * columns);
-    const Element* const h_out = at<Element>(task.of.h_out, token * columns);
-    const Number* const h_post = at<Number>(task.of.h_post, token * kStreams);
-    Element* const grad_h_out = at<Element>(task.grad_h_out, token * columns);
+  const int64_t columns = call.of.sizes.columns;
+  for (int64_t token = tokens.first; token < tokens.first + tokens.count; ++token) {
+    const Element* const grad_y = at<Element>(call.grad_y, token * kStreams * columns);
+    const Element* const h_out = at<Element>(call.of.h_out, token * columns);
+    const Number* const h_post = at<Number>(call.of.h_post, token * kStreams);
+    Element* const grad_h_out = at<Element>(call.grad_h_out, token * columns);
     Vector sums[kStreams];
     const auto clear = [&] {
       unroll<kStreams>([&](int to) CUSTOM_PYPTO_INLINE_LAMBDA { sums[to] = Vector{}; });
@@ -69,15 +70,15 @@ void post_grad(const PostGradTask& task) {
       put(grad_h_out + i, grad, how);
     });
     for (int to = 0; to < kStreams; ++to) {
-      *at<Number>(task.grad_h_post, token * kStreams + to) = reduce_add(sums[to]);
+      *at<Number>(call.grad_h_post, token * kStreams + to) = reduce_add(sums[to]);
     }
     for (int64_t from = 0; from < kStreams; ++from) {
       const int64_t place = (token * kStreams + from) * columns;
       const int64_t row = (token * kStreams + from) * kStreams;
-      const Element* const x = at<Element>(task.of.x, place);
-      Element* const grad_x = at<Element>(task.grad_x, place);
+      const Element* const x = at<Element>(call.of.x, place);
+      Element* const grad_x = at<Element>(call.grad_x, place);
       const Number* const h_res =
-          task.of.h_res == nullptr ? nullptr : at<Number>(task.of.h_res, row);
+          call.of.h_res == nullptr ? nullptr : at<Number>(call.of.h_res, row);
       clear();
       for_vectors<Element>(columns, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
         const Vector of_x = get(x + i, how);
@@ -91,7 +92,7 @@ void post_grad(const PostGradTask& task) {
         put(grad_x + i, grad, how);
       });
       for (int to = 0; to < kStreams; ++to) {
-        *at<Number>(task.grad_h_res, row + to) = reduce_add(sums[to]);
+        *at<Number>(call.grad_h_res, row + to) = reduce_add(sums[to]);
       }
     }
   }

@@ -9,8 +9,8 @@ namespace {
 
 using custom_pypto_mhc::kMixDepth;
 using custom_pypto_mhc::kMixTokens;
-using custom_pypto_mhc::MixTask;
-using custom_pypto_mhc::PreTask;
+using custom_pypto_mhc::PreCall;
+using custom_pypto_mhc::Range;
 
 inline void round_to_hf32(const float* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) {
@@ -66,23 +66,23 @@ void multiply_tile(const Number* x, int64_t tokens, const Number* phi, int64_t p
 }
 
 template <class Element>
-void mix(const MixTask& task) {
+void mix(const PreCall& call, Range tokens, Range of_phi, void* scratch) {
   using Number = NumberOf<Element>;
   using Vector = VectorOf<Element>;
   constexpr int kRows = kRowsOfTile<Number>;
-  const int64_t depth = task.sizes.depth;
-  const int64_t rows = task.sizes.rows;
-  Number* const wide = at<Number>(task.scratch, 0);
-  Number* const h_mix = at<Number>(task.h_mix, task.first * rows + task.first_row);
+  const int64_t depth = call.sizes.depth;
+  const int64_t rows = call.sizes.rows;
+  Number* const wide = at<Number>(scratch, 0);
+  Number* const h_mix = at<Number>(call.h_mix, tokens.first * rows + of_phi.first);
   Number squares[kMixTokens] = {};
-  for (int64_t t = 0; t < task.count; ++t) {
-    for (int64_t r = 0; r < task.row_count; ++r) h_mix[t * rows + r] = 0;
+  for (int64_t t = 0; t < tokens.count; ++t) {
+    for (int64_t r = 0; r < of_phi.count; ++r) h_mix[t * rows + r] = 0;
   }
   for (int64_t k = 0; k < depth; k += kMixDepth) {
     const int64_t count = depth - k < kMixDepth ? depth - k : kMixDepth;
-    for (int64_t t = 0; t < task.count; ++t) {
-      const Element* const x = at<Element>(task.x, (task.first + t) * depth + k);
-      const Number* const gamma = task.gamma == nullptr ? nullptr : at<Number>(task.gamma, k);
+    for (int64_t t = 0; t < tokens.count; ++t) {
+      const Element* const x = at<Element>(call.x, (tokens.first + t) * depth + k);
+      const Number* const gamma = call.gamma == nullptr ? nullptr : at<Number>(call.gamma, k);
       Number* const row = wide + t * kMixDepth;
       Vector sum{};
       for_vectors<Element>(count, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -92,23 +92,23 @@ void mix(const MixTask& task) {
       });
       squares[t] += reduce_add(sum);
       if constexpr (sizeof(Number) == sizeof(float)) {
-        if (task.is_hf32) round_to_hf32(row, count, row);
+        if (call.is_hf32) round_to_hf32(row, count, row);
       }
     }
-    for (int64_t r = 0; r < task.row_count; r += kRows) {
-      for (int64_t t = 0; t < task.count; t += kTokensOfTile) {
+    for (int64_t r = 0; r < of_phi.count; r += kRows) {
+      for (int64_t t = 0; t < tokens.count; t += kTokensOfTile) {
         multiply_tile<Number, kTokensOfTile, kRows>(
-            wide + t * kMixDepth, task.count - t,
-            at<Number>(task.phi, (task.first_row + r) * depth + k), depth, task.row_count - r,
-            count, h_mix + t * rows + r, rows);
+            wide + t * kMixDepth, tokens.count - t,
+            at<Number>(call.phi, (of_phi.first + r) * depth + k), depth, of_phi.count - r, count,
+            h_mix + t * rows + r, rows);
       }
     }
   }
-  if (task.first_row != 0) return;
-  for (int64_t t = 0; t < task.count; ++t) {
+  if (of_phi.first != 0) return;
+  for (int64_t t = 0; t < tokens.count; ++t) {
     const double mean = static_cast<double>(squares[t]) / static_cast<double>(depth);
-    *at<Number>(task.inv_rms, task.first + t) =
-        static_cast<Number>(1 / __builtin_sqrt(mean + task.norm_eps));
+    *at<Number>(call.inv_rms, tokens.first + t) =
+        static_cast<Number>(1 / __builtin_sqrt(mean + call.norm_eps));
   }
 }
 
@@ -121,31 +121,31 @@ inline Number sigmoid(Number x) {
 inline constexpr int kMostStreams = 8;
 
 template <class Element>
-void pre(const PreTask& task) {
+void pre(const PreCall& call, Range tokens) {
   using Number = NumberOf<Element>;
   using Vector = VectorOf<Element>;
-  const int64_t n = task.sizes.streams;
-  const int64_t columns = task.sizes.columns;
-  const int64_t rows = task.sizes.rows;
-  const Number* const alpha = at<Number>(task.alpha, 0);
-  const Number* const bias = at<Number>(task.bias, 0);
-  for (int64_t token = task.first; token < task.first + task.count; ++token) {
-    const Number* const h_mix = at<Number>(task.h_mix, token * rows);
-    const Number inv_rms = *at<Number>(task.inv_rms, token);
+  const int64_t n = call.sizes.streams;
+  const int64_t columns = call.sizes.columns;
+  const int64_t rows = call.sizes.rows;
+  const Number* const alpha = at<Number>(call.alpha, 0);
+  const Number* const bias = at<Number>(call.bias, 0);
+  for (int64_t token = tokens.first; token < tokens.first + tokens.count; ++token) {
+    const Number* const h_mix = at<Number>(call.h_mix, token * rows);
+    const Number inv_rms = *at<Number>(call.inv_rms, token);
     const auto linear = [&](int64_t row, int64_t kind) {
       return h_mix[row] * inv_rms * alpha[kind] + bias[row];
     };
     Number weights[kMostStreams];
     for (int64_t i = 0; i < n; ++i) {
-      weights[i] = sigmoid(linear(i, 0)) + static_cast<Number>(task.hc_eps);
-      *at<Number>(task.h_post, token * n + i) = 2 * sigmoid(linear(n + i, 1));
-      if (task.h_pre != nullptr) *at<Number>(task.h_pre, token * n + i) = weights[i];
+      weights[i] = sigmoid(linear(i, 0)) + static_cast<Number>(call.hc_eps);
+      *at<Number>(call.h_post, token * n + i) = 2 * sigmoid(linear(n + i, 1));
+      if (call.h_pre != nullptr) *at<Number>(call.h_pre, token * n + i) = weights[i];
     }
     for (int64_t row = 2 * n; row < rows; ++row) {
-      *at<Number>(task.h_res, token * n * n + row - 2 * n) = linear(row, 2);
+      *at<Number>(call.h_res, token * n * n + row - 2 * n) = linear(row, 2);
     }
-    const Element* const x = at<Element>(task.x, token * n * columns);
-    Element* const h_in = at<Element>(task.h_in, token * columns);
+    const Element* const x = at<Element>(call.x, token * n * columns);
+    Element* const h_in = at<Element>(call.h_in, token * columns);
     for_vectors<Element>(columns, [&](int64_t i, auto how) CUSTOM_PYPTO_INLINE_LAMBDA {
       Vector sum{};
       for (int64_t stream = 0; stream < n; ++stream) {

@@ -17,7 +17,8 @@ _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 # different dims differ: torch would take equal ones for one dynamic size.
 _ON_CPU = {"tnd": (5, 4, 24), "bsnd": (2, 5, 6, 33), "streams_8": (7, 8, 17)}
 _ON_NPU = {"tnd": (5, 4, 32), "bsnd": (2, 5, 6, 48), "streams_8": (7, 8, 16)}
-_LARGE = (150, 4, 256)
+# DeepSeek-V4-Flash's columns: one new token, and a part of a prompt.
+_DECODE, _PROMPT = (1, 4, 4096), (64, 4, 4096)
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 """Positional and keyword arguments."""
@@ -87,10 +88,10 @@ def _samples(call: Callable[[_Maker, int], Call], device: str) -> Iterator[Sampl
         dtypes = {torch.bfloat16, dtype} if device == "cpu" else {torch.bfloat16, torch.float16}
         for each in sorted(dtypes, key=str):
             found.append((f"{name}_{str(each).removeprefix('torch.')}", sizes, each))
-    found.append(("large", _LARGE, torch.bfloat16))
+    found.append(("decode", _DECODE, torch.bfloat16))
+    found.append(("large", _PROMPT, torch.bfloat16))
     if device == "cpu":
         found.append(("empty", (2, 0, 4, 3), torch.bfloat16))
-        found.append(("one", (1, 6, 100), torch.bfloat16))
         found.append(("float64", (2, 4, 3), torch.float64))
     for number, (name, sizes, dtype) in enumerate(found):
 
@@ -139,9 +140,9 @@ def _samples_of_matrices(call: Callable[..., Call], device: str) -> Iterator[Sam
 def _resizable(
     name: str, sizes: tuple[int, ...], made: Callable[[tuple[int, ...]], SampleInput]
 ) -> SampleInput:
-    """Return the call, and the same call for more tokens if it is neither large nor of 0 or 1."""
+    """Return the call, and the same call for more tokens unless it is large or of 0 or 1."""
     call = made(sizes)
-    is_resized = name not in ("large", "one", "empty")
+    is_resized = name not in ("large", "decode", "one", "empty")
     resized = made((*(each + 2 for each in sizes[:-2]), *sizes[-2:])) if is_resized else None
     return SampleInput(call.args, call.kwargs, name=name, resized=resized)
 

@@ -59,19 +59,21 @@ void run_pre(const Tensor& x, const Tensor& phi, const Tensor& alpha, const Tens
 
 }  // namespace
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreV2, Tensor x, Tensor phi, Tensor alpha, Tensor bias,
-                       Optional gamma, double norm_eps, double hc_eps, int64_t op_impl_mode,
-                       Tensor& hin, Tensor& h_post, Optional h_res, Optional inv_rms,
-                       Optional h_mix, Optional h_pre) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreV2, at::Tensor x, at::Tensor phi, at::Tensor alpha,
+                       at::Tensor bias, std::optional<at::Tensor> gamma, double norm_eps,
+                       double hc_eps, int64_t op_impl_mode, at::Tensor& hin, at::Tensor& h_post,
+                       std::optional<at::Tensor> h_res, std::optional<at::Tensor> inv_rms,
+                       std::optional<at::Tensor> h_mix, std::optional<at::Tensor> h_pre) {
   run_pre(x, phi, alpha, bias, gamma, norm_eps, hc_eps, op_impl_mode, hin, h_post, h_res, inv_rms,
           h_mix, h_pre);
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, Tensor x, Tensor phi, Tensor alpha, Tensor grad_h_in,
-                       Tensor grad_h_post, Tensor grad_h_res, Tensor inv_rms, Tensor h_mix,
-                       Tensor h_pre, Tensor h_post, Optional gamma, Optional grad_x_post,
-                       float hc_eps, Tensor& grad_x, Tensor& grad_phi, Tensor& grad_alpha,
-                       Tensor& grad_bias, Tensor& grad_gamma) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, at::Tensor x, at::Tensor phi, at::Tensor alpha,
+                       at::Tensor grad_h_in, at::Tensor grad_h_post, at::Tensor grad_h_res,
+                       at::Tensor inv_rms, at::Tensor h_mix, at::Tensor h_pre, at::Tensor h_post,
+                       std::optional<at::Tensor> gamma, std::optional<at::Tensor> grad_x_post,
+                       float hc_eps, at::Tensor& grad_x, at::Tensor& grad_phi,
+                       at::Tensor& grad_alpha, at::Tensor& grad_bias, at::Tensor& grad_gamma) {
   check_pre(x, phi, alpha, gamma);
   check_floats({&grad_h_post, &grad_h_res, &inv_rms, &h_mix, &h_pre, &h_post});
   need(alpha.numel() == 3, "alpha must have 3 numbers");
@@ -87,8 +89,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, Tensor x, Tensor phi, Tensor alpha, 
   if (gamma) grad_gamma.copy_(std::get<4>(made));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, Tensor x, float eps, int64_t num_iters, Tensor& y,
-                       Optional norm_out, Optional sum_out) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, at::Tensor x, float eps, int64_t num_iters, at::Tensor& y,
+                       std::optional<at::Tensor> norm_out, std::optional<at::Tensor> sum_out) {
   check_floats({&x});
   need(num_iters >= 1 && num_iters <= 100, "numIters must be in [1, 100]");
   need(norm_out.has_value() == sum_out.has_value(), "normOut and sumOut go together");
@@ -100,22 +102,23 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, Tensor x, float eps, int64_t num_iters,
   if (sum_out) sum_out->copy_(std::get<2>(made));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhornBackward, Tensor grad_y, Tensor norm, Tensor sum,
-                       Tensor& grad_x) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhornBackward, at::Tensor grad_y, at::Tensor norm, at::Tensor sum,
+                       at::Tensor& grad_x) {
   check_floats({&grad_y, &norm, &sum});
   grad_x.copy_(call<Tensor>("custom_pypto::npu_mhc_sinkhorn_backward", grad_y, norm, sum));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPost, Tensor x, Optional h_res, Tensor h_out, Tensor h_post,
-                       Tensor& y) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPost, at::Tensor x, std::optional<at::Tensor> h_res,
+                       at::Tensor h_out, at::Tensor h_post, at::Tensor& y) {
   check_streams(x);
   check_floats({&h_post});
   y.copy_(call<Tensor>("custom_pypto::npu_mhc_post", x, h_res, h_out, h_post));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPostBackward, Tensor grad_y, Tensor x, Optional h_res, Tensor h_out,
-                       Tensor h_post, Tensor& grad_x, Tensor& grad_h_res, Tensor& grad_h_out,
-                       Tensor& grad_h_post) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPostBackward, at::Tensor grad_y, at::Tensor x,
+                       std::optional<at::Tensor> h_res, at::Tensor h_out, at::Tensor h_post,
+                       at::Tensor& grad_x, at::Tensor& grad_h_res, at::Tensor& grad_h_out,
+                       at::Tensor& grad_h_post) {
   check_streams(x);
   check_floats({&h_post});
   need(x.numel() > 0, "x must not be empty");
