@@ -96,7 +96,9 @@ def test_pages_in_another_order_give_the_same_bits() -> None:
         for name in ("ori", "cmp")
     }
     plain = {
-        name: each for name, each in paged.items() if "block_table" not in name and "seqused" not in name
+        name: each
+        for name, each in paged.items()
+        if "block_table" not in name and "seqused" not in name
     }
     for name, each in rows.items():
         used = paged[f"seqused_{name}_kv"].tolist()
@@ -140,7 +142,11 @@ def test_prefill_gives_the_bits_of_decoding_token_by_token() -> None:
 
 
 REFUSED = {
-    "ori_sparse_indices": ("sparse", 37, "must hold -1 or rows below 37, which sequence 0 has, got"),
+    "ori_sparse_indices": (
+        "sparse",
+        37,
+        "must hold -1 or rows below 37, which sequence 0 has, got",
+    ),
     "ori_block_table": ("window", 99, "must hold a block from 0 to"),
     "seqused_ori_kv": ("window", 999, "must be from 0 to 64 for sequence 0, got 999"),
     "cmp_residual_kv": ("csa", 4, "must be from 0 to 3, less than cmp_ratio, got 4 for sequence 0"),
@@ -153,7 +159,7 @@ def test_what_it_refuses(name: str) -> None:
     case, value, text = REFUSED[name]
     arguments = samples.arguments(samples.SMALL, case, "TND", "PA_BBND")
     wrong = arguments[name].clone()
-    wrong.view(-1)[0] = value
+    wrong[0] = value
     assert_refused(
         "npu_sparse_flash_mla", {**arguments, name: wrong}, name, text, is_of_values=True
     )

@@ -58,9 +58,14 @@ def test_any_number_of_threads_gives_the_same_bits() -> None:
         assert all(map(torch.equal, gradients(attention, arguments), expected))
 
 
-def test_pages_have_no_gradient() -> None:
-    arguments = samples.arguments(samples.SMALL, "csa", "BSND", "PA_BBND")
-    arguments["ori_kv"].requires_grad_()
-    out, _ = attention(**arguments)
-    with pytest.raises(RuntimeError, match="npu_sparse_flash_mla: argument 'layout_kv' is 'PA_"):
-        out.sum().backward()
+@pytest.mark.parametrize("layout", ["BSND", "TND"])
+def test_gradients_of_pages(layout: str) -> None:
+    arguments = samples.arguments(
+        replace(samples.SMALL, dtype=torch.float32), "csa", layout, "PA_BBND"
+    )
+    arguments["ori_block_table"][1, 1:] = -1
+    found = gradients(attention, arguments)
+    arguments["ori_block_table"][1, 1:] = 0
+    wanted = gradients(reference.sparse_flash_mla, arguments, torch.float64)
+    for got, expected in zip(found, wanted, strict=True):
+        torch.testing.assert_close(got.double(), expected, rtol=1e-4, atol=1e-5)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import custom_pypto.core  # noqa: F401  the ops
 import pytest
 import torch
 from torch import Tensor, nn
@@ -31,7 +32,9 @@ def _by_op(module: nn.Module, q: Tensor, k: Tensor, _v: Tensor, mask: Any, **opt
             given["cmp_sparse_indices"] = _listed(mask[:, 0, :, tokens:] == 0)
     out, _ = attention(
         q.transpose(1, 2).contiguous(),
-        **{name: each.contiguous() if name.endswith("kv") else each for name, each in given.items()},
+        **{
+            name: each.contiguous() if name.endswith("kv") else each for name, each in given.items()
+        },
         sinks=module.sinks.detach(),
         softmax_scale=options["scaling"],
         ori_win_left=module.sliding_window - 1,
@@ -70,7 +73,9 @@ def test_deepseek_v4(monkeypatch: pytest.MonkeyPatch, tokens: int) -> None:
     for name, parameter in model.named_parameters():
         if name.endswith("sinks"):
             nn.init.normal_(parameter)
-    _assert_equal(model, tokens, lambda: monkeypatch.setattr(deepseek, "eager_attention_forward", _by_op))
+    _assert_equal(
+        model, tokens, lambda: monkeypatch.setattr(deepseek, "eager_attention_forward", _by_op)
+    )
 
 
 def test_glm5_next(monkeypatch: pytest.MonkeyPatch) -> None:

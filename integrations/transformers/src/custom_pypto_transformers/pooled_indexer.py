@@ -73,6 +73,11 @@ class PooledIndexer:
         name = "cache" if "cache" in self.takes else "past_key_values"
         inputs = hidden_states, q_resid, attention_mask
         selected: Tensor = self.original.forward(self, *inputs, **{name: cache})
+        if self.config._attn_implementation == NAME:
+            # transformers selects tokens twice where padding is between them; the op counts both.
+            selected = selected.sort(-1).values
+            is_again = selected[..., 1:] == selected[..., :-1]
+            selected[..., 1:].masked_fill_(is_again, -1)
         return selected
 
     def _kept_pools(self: Any, cache: Any, attention_mask: Tensor) -> Pools:

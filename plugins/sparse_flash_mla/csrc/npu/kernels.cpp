@@ -32,17 +32,17 @@ Grad::Outputs attention_grad(const Grad::Arguments& a, const Grad::CallShape& s)
   const auto integers = [&](const std::optional<Tensor>& each) {
     return given_or_empty(each, ScalarType::Int, a.q);
   };
-  CUSTOM_PYPTO_LAUNCH(
-      grad_kernels.get(), aclnnSparseFlashMlaGrad, to_contiguous(a.q), to_contiguous(a.dout),
-      to_contiguous(a.attn_out), to_contiguous(a.softmax_lse), to_contiguous(*a.ori_kv),
-      given_or_empty(a.cmp_kv, dtype, a.q), integers(a.ori_sparse_indices),
-      integers(a.cmp_sparse_indices), a.cu_seqlens_q, a.cu_seqlens_ori_kv, a.cu_seqlens_cmp_kv,
-      a.seqused_q, a.seqused_ori_kv, a.seqused_cmp_kv, a.cmp_residual_kv, a.ori_topk_length,
-      a.cmp_topk_length, *a.sinks, a.metadata,
-      a.softmax_scale.value_or(1 / std::sqrt(static_cast<double>(s.D))), a.cmp_ratio,
-      a.ori_mask_mode, a.cmp_mask_mode, a.ori_win_left, a.ori_win_right, a.layout_q, a.layout_kv,
-      out.dq, out.dori_kv, out.dcmp_kv, out.dsinks, out.ori_softmax_l1_norm,
-      out.cmp_softmax_l1_norm);
+  CUSTOM_PYPTO_LAUNCH(grad_kernels.get(), aclnnSparseFlashMlaGrad, to_contiguous(a.q),
+                      to_contiguous(a.dout), to_contiguous(a.attn_out),
+                      to_contiguous(a.softmax_lse), to_contiguous(*a.ori_kv),
+                      given_or_empty(a.cmp_kv, dtype, a.q), integers(a.ori_sparse_indices),
+                      integers(a.cmp_sparse_indices), a.cu_seqlens_q, a.cu_seqlens_ori_kv,
+                      a.cu_seqlens_cmp_kv, a.seqused_q, a.seqused_ori_kv, a.seqused_cmp_kv,
+                      a.cmp_residual_kv, a.ori_topk_length, a.cmp_topk_length, *a.sinks, a.metadata,
+                      a.softmax_scale.value_or(1 / std::sqrt(static_cast<double>(s.D))),
+                      a.cmp_ratio, a.ori_mask_mode, a.cmp_mask_mode, a.ori_win_left,
+                      a.ori_win_right, a.layout_q, a.layout_kv, out.dq, out.dori_kv, out.dcmp_kv,
+                      out.dsinks, out.ori_softmax_l1_norm, out.cmp_softmax_l1_norm);
   return out;
 }
 

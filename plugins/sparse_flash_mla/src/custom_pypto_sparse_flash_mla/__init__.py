@@ -45,6 +45,14 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 
 
 @hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """The torchair converter of the gradient; called once torchair is there."""
+    from . import converter
+
+    return {ATTENTION_GRAD: converter.convert_grad}
+
+
+@hookimpl
 def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]]]:
     """Seeded inputs of each op, by device."""
     from . import samples

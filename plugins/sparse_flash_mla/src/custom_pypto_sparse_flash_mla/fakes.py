@@ -44,7 +44,7 @@ def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 
 
 def metadata(*args: Any, **kwargs: Any) -> Tensor:
-    """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if there is one."""
+    """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if any."""
     given = _checked("npu_sparse_flash_mla_metadata", args, kwargs)
     tensors = (each for each in given.values() if isinstance(each, Tensor))
     device = next((each.device for each in tensors), None) or default_device()

@@ -27,13 +27,15 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
     *saved, out, lse = ctx.saved_tensors
     given = {**ctx.options, **dict(zip(ctx.names, saved, strict=True))}
     q, ops = given.pop("q"), torch.ops.custom_pypto
-    if given["layout_kv"] == "PA_BBND":
-        raise RuntimeError(
-            "npu_sparse_flash_mla: argument 'layout_kv' is 'PA_BBND', and pages have no gradient;"
-            " use 'BSND' or 'TND'"
-        )
     if not given["return_softmax_lse"]:
         _, lse = ops.npu_sparse_flash_mla(q, **{**given, "return_softmax_lse": True})
+    pages = {}
+    if given["layout_kv"] == "PA_BBND":
+        kept = {n: given[n] for n in ("ori_kv", "cmp_kv") if given[n] is not None}
+        pages = {
+            n: (kv, _blocks(kv, given[n.replace("kv", "block_table")])) for n, kv in kept.items()
+        }
+        given |= _without_pages(pages, given["layout_q"])
     options = {name: each for name, each in given.items() if name not in _FORWARD_ONLY}
     # CANN's kernel of gradients has other metadata, which Atlas A2 and A3 do not take.
     options["metadata"] = None
@@ -41,10 +43,31 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
         q, d_out.contiguous(), out, lse, **options
     )
     gradients = {"ori_kv": dori_kv, "cmp_kv": dcmp_kv, "sinks": dsinks}
+    for name, (kv, table) in pages.items():
+        found = gradients[name].view(table.numel(), *kv.shape[1:])
+        gradients[name] = torch.zeros_like(kv).index_add_(0, table.flatten(), found)
     return dq, *(
         gradients[name] if name in gradients and name in ctx.names else None
         for name in _keyword_only()
     )
+
+
+def _blocks(kv: Tensor, table: Tensor) -> Tensor:
+    """The block table; what no sequence needs may be any number."""
+    return table.long().clamp(0, max(kv.shape[0] - 1, 0))
+
+
+def _without_pages(pages: dict[str, tuple[Tensor, Tensor]], layout: str) -> dict[str, Any]:
+    """The arguments with the same rows, those of a row of the block table for each sequence."""
+    changed: dict[str, Any] = {"layout_kv": layout}
+    for name, (kv, table) in pages.items():
+        rows = kv[table].flatten(1, 2)
+        if layout == "TND":
+            ends = torch.arange(len(rows) + 1, dtype=torch.int32, device=rows.device)
+            changed[f"cu_seqlens_{name}"] = ends * rows.shape[1]
+            rows = rows.flatten(0, 1)
+        changed[name] = rows
+    return changed
 
 
 def _keyword_only() -> list[str]:

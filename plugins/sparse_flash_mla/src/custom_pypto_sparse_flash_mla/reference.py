@@ -61,7 +61,9 @@ def visible(given: dict[str, Any]) -> Iterator[tuple[int, list[tuple[str, Tensor
     counts = [end - start for start, end in pairwise(starts)]
     if given["seqused_q"] is not None:
         counts = given["seqused_q"].tolist()
-    slots = {n: _slots(given, n, len(counts)) for n in ("ori", "cmp") if given[f"{n}_kv"] is not None}
+    slots = {
+        n: _slots(given, n, len(counts)) for n in ("ori", "cmp") if given[f"{n}_kv"] is not None
+    }
     for b, count in enumerate(counts):
         length = {name: len(each[b]) for name, each in slots.items()}
         ori, cmp = length["ori"], length.get("cmp", 0)
@@ -120,7 +122,9 @@ def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         lse[row] = scores.logsumexp(-1)
     if not given["return_softmax_lse"]:
         return out.to(q.dtype).reshape(q.shape), torch.zeros(())
-    return out.to(q.dtype).reshape(q.shape), lse.float().reshape(q.shape[:-1]).unsqueeze(q.dim() - 3)
+    return out.to(q.dtype).reshape(q.shape), lse.float().reshape(q.shape[:-1]).unsqueeze(
+        q.dim() - 3
+    )
 
 
 def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -128,7 +132,9 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     given = bind_arguments(contract("npu_sparse_flash_mla_grad"), args, kwargs)
     given["layout_kv"] = given["layout_q"]
     q, dtype = given["q"], wide(given["q"].dtype)
-    queries, outer, attended = (given[n].flatten(0, -3).to(dtype) for n in ("q", "dout", "attn_out"))
+    queries, outer, attended = (
+        given[n].flatten(0, -3).to(dtype) for n in ("q", "dout", "attn_out")
+    )
     lse = given["softmax_lse"].reshape(queries.shape[:-1]).to(dtype)
     keys, heads = _keys(given, dtype), q.shape[-2]
     scale = q.shape[-1] ** -0.5 if given["softmax_scale"] is None else given["softmax_scale"]

@@ -152,8 +152,55 @@ LAYOUTS = (("BSND", "BSND"), ("TND", "TND"), ("BSND", "PA_BBND"), ("TND", "PA_BB
 CASES = ("window", "csa", "hca", "sparse")
 
 
+def npu_arguments(
+    sizes: Sizes, case: str, layout_q: str, layout_kv: str, device: str, **changes: Any
+) -> Arguments:
+    """A call as CANN's kernels take it, with metadata of its device."""
+    sizes = replace(sizes, ratio=128 if case == "hca" else 4)
+    given = arguments(sizes, case, layout_q, layout_kv, device, **changes)
+    if case == "sparse":
+        counts = (given["ori_sparse_indices"] >= 0).sum(-1, dtype=torch.int32)
+        listed = given["ori_sparse_indices"].sort(-1, descending=True).values
+        given |= {"ori_sparse_indices": listed, "ori_topk_length": counts}
+    names = [n for n in given if n.startswith(("cu_", "seqused_")) or n == "cmp_residual_kv"]
+    names += [n for n in given if n.endswith("topk_length")]
+    options = ("cmp_ratio", "ori_mask_mode", "ori_win_left", "layout_q", "layout_kv")
+    given["metadata"] = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(
+        sizes.heads,
+        1,
+        sizes.columns,
+        **{n: given[n] for n in (*names, *options)},
+        batch_size=len(sizes.tokens),
+        max_seqlen_q=max(sizes.tokens),
+        max_seqlen_ori_kv=max(sizes.rows),
+        max_seqlen_cmp_kv=max(sizes.compressed),
+        cmp_topk=sizes.picks if case == "csa" else 0,
+        cmp_mask_mode=3,
+        ori_win_right=0,
+        has_cmp_kv="cmp_kv" in given,
+    )
+    return given
+
+
+def _npu_samples(device: str) -> Iterator[SampleInput]:
+    for case in CASES:
+        for layouts in LAYOUTS:
+            call, larger = (
+                npu_arguments(sizes, case, *layouts, device)
+                for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
+            )
+            yield _sample(call, "-".join((case, *layouts)).lower(), larger)
+    fp16 = npu_arguments(
+        replace(DEEPSEEK, dtype=torch.float16), "csa", "TND", "TND", device, return_softmax_lse=True
+    )
+    yield _sample(fp16, "log-sum-exp")
+
+
 def samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_mla."""
+    if device != "cpu":
+        yield from _npu_samples(device)
+        return
 
     def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
         return arguments(sizes, *kinds, device=device, **changes)
@@ -172,13 +219,14 @@ def samples(device: str) -> Iterator[SampleInput]:
     yield _sample(call(SMALL, cmp_topk_length=counts[..., None]), "counted-indices")
     used = torch.tensor([3, 0, 1], dtype=torch.int32, device=device)
     yield _sample(call(SMALL, seqused_q=used), "padded")
-    yield _sample(call(SMALL, sinks=None, ori_mask_mode=3, cmp_mask_mode=0, cmp_residual_kv=None), "causal")
+    yield _sample(
+        call(SMALL, sinks=None, ori_mask_mode=3, cmp_mask_mode=0, cmp_residual_kv=None), "causal"
+    )
     yield _sample(call(SMALL, "hca", ori_win_left=-1, ori_win_right=2), "both-sides")
-    if device == "cpu":  # NPUs have no fp64, which is for gradients.
-        for case in CASES:
-            yield _sample(call(TINY, case, sinks=None), f"fp64-{case}")
-        tnd = call(TINY, "csa", "TND", return_softmax_lse=True)
-        yield _sample(tnd | {"sinks": tnd["sinks"].double()}, "fp64-tnd")
+    for case in CASES:
+        yield _sample(call(TINY, case, sinks=None), f"fp64-{case}")
+    tnd = call(TINY, "csa", "TND", return_softmax_lse=True)
+    yield _sample(tnd | {"sinks": tnd["sinks"].double()}, "fp64-tnd")
 
 
 def gradient_samples(device: str) -> Iterator[SampleInput]:
@@ -187,17 +235,26 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
     def call(sizes: Sizes, *kinds: Any, **changes: Any) -> Arguments:
         return gradient_arguments(arguments(sizes, *kinds, device=device, **changes))
 
+    if device != "cpu":
+        for case, ratio in (("window", 4), ("csa", 4), ("hca", 128)):
+            given, larger = (
+                call(replace(sizes, ratio=ratio), case, "TND")
+                for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
+            )
+            yield _sample(given, f"{case}-tnd", larger)
+        whole = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
+        yield _sample(call(replace(DEEPSEEK, dtype=torch.float16), **whole), "csa-bsnd-fp16")
+        return
     for case in CASES:
         for layout in ("BSND", "TND"):
-            larger = _sample(call(SMALL_RESIZED, case, layout), "")
-            sample = _sample(call(SMALL, case, layout), f"{case}-{layout.lower()}")
-            yield replace(sample, resized=larger)
+            larger = call(SMALL_RESIZED, case, layout)
+            yield _sample(call(SMALL, case, layout), f"{case}-{layout.lower()}", larger)
     for dtype in (torch.float16, torch.float32):
         yield _sample(call(replace(SMALL, dtype=dtype)), str(dtype).removeprefix("torch."))
     yield _sample(call(DEEPSEEK), "deepseek")
-    yield _sample(call(SMALL, sinks=None, softmax_scale=24**-0.5) | {"softmax_scale": None}, "no-scale")
-    if device == "cpu":
-        yield _sample(call(TINY), "fp64")
+    without = call(SMALL, sinks=None, softmax_scale=24**-0.5)
+    yield _sample(without | {"softmax_scale": None}, "no-scale-no-sinks")
+    yield _sample(call(TINY), "fp64")
 
 
 def metadata_samples(device: str) -> Iterator[SampleInput]:
@@ -224,5 +281,8 @@ def metadata_samples(device: str) -> Iterator[SampleInput]:
         return SampleInput((sizes.heads, 1, sizes.columns), call(sizes), name, resized)
 
     more = replace(DEEPSEEK, tokens=(2, 1, 1), rows=(150, 300, 200))
-    yield sample(DEEPSEEK, "deepseek", sample(more, ""))
-    yield SampleInput((64, 1, 512), {"batch_size": 2, "max_seqlen_q": 1}, "no-tensors")
+    for heads in (64, 128, 1, 8):
+        small, large = (replace(each, heads=heads) for each in (DEEPSEEK, more))
+        yield sample(small, f"{heads}-heads", sample(large, ""))
+    if device == "cpu":  # Without a tensor the op is on an NPU if there is one.
+        yield SampleInput((64, 1, 512), {"batch_size": 2, "max_seqlen_q": 1}, "no-tensors")

@@ -37,16 +37,17 @@ void check_integers(std::initializer_list<Optional> integers) {
 }  // namespace
 
 // aclnnSparseFlashMla.md, the table of parameters and what it refuses, for Atlas A2.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnSparseFlashMla, at::Tensor q, Optional ori_kv, Optional cmp_kv,
-    Optional ori_sparse_indices, Optional cmp_sparse_indices, Optional ori_block_table,
-    Optional cmp_block_table, Optional cu_seqlens_q, Optional cu_seqlens_ori_kv,
-    Optional cu_seqlens_cmp_kv, Optional seqused_q, Optional seqused_ori_kv,
-    Optional seqused_cmp_kv, Optional cmp_residual_kv, Optional ori_topk_length,
-    Optional cmp_topk_length, Optional sinks, Optional metadata, double softmax_scale,
-    int64_t cmp_ratio, int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left,
-    int64_t ori_win_right, std::string layout_q, std::string layout_kv, int64_t topk_value_mode,
-    bool return_softmax_lse, at::Tensor& attn_out, at::Tensor& softmax_lse) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMla, at::Tensor q, Optional ori_kv, Optional cmp_kv,
+                       Optional ori_sparse_indices, Optional cmp_sparse_indices,
+                       Optional ori_block_table, Optional cmp_block_table, Optional cu_seqlens_q,
+                       Optional cu_seqlens_ori_kv, Optional cu_seqlens_cmp_kv, Optional seqused_q,
+                       Optional seqused_ori_kv, Optional seqused_cmp_kv, Optional cmp_residual_kv,
+                       Optional ori_topk_length, Optional cmp_topk_length, Optional sinks,
+                       Optional metadata, double softmax_scale, int64_t cmp_ratio,
+                       int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left,
+                       int64_t ori_win_right, std::string layout_q, std::string layout_kv,
+                       int64_t topk_value_mode, bool return_softmax_lse, at::Tensor& attn_out,
+                       at::Tensor& softmax_lse) {
   const int64_t heads = q.size(-2);
   check_queries(q, ori_win_left, ori_win_right, ori_sparse_indices.has_value());
   need(heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0, "N1 must be a power of 2");
@@ -80,10 +81,10 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaMetadata, Optional cu_seqlens_q,
                        Optional ori_topk_length, Optional cmp_topk_length, int64_t num_heads_q,
                        int64_t num_heads_kv, int64_t head_dim, int64_t batch_size,
                        int64_t max_seqlen_q, int64_t max_seqlen_ori_kv, int64_t max_seqlen_cmp_kv,
-                       int64_t ori_topk, int64_t cmp_topk, int64_t cmp_ratio,
-                       int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left,
-                       int64_t ori_win_right, std::string layout_q, std::string layout_kv,
-                       bool has_ori_kv, bool has_cmp_kv, at::Tensor& metadata) {
+                       int64_t ori_topk, int64_t cmp_topk, int64_t cmp_ratio, int64_t ori_mask_mode,
+                       int64_t cmp_mask_mode, int64_t ori_win_left, int64_t ori_win_right,
+                       std::string layout_q, std::string layout_kv, bool has_ori_kv,
+                       bool has_cmp_kv, at::Tensor& metadata) {
   check_integers({cu_seqlens_q, cu_seqlens_ori_kv, cu_seqlens_cmp_kv, seqused_q, seqused_ori_kv,
                   seqused_cmp_kv, cmp_residual_kv, ori_topk_length, cmp_topk_length});
   need(num_heads_q >= 1 && num_heads_q <= 128 && num_heads_kv == 1 && head_dim == 512,
@@ -96,22 +97,23 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaMetadata, Optional cu_seqlens_q,
 }
 
 // torchapi_sparse_flash_mla_grad.md, for Atlas A2.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnSparseFlashMlaGrad, at::Tensor query, at::Tensor d_out, at::Tensor out, at::Tensor lse,
-    Optional ori_kv, Optional cmp_kv, Optional ori_sparse_indices, Optional cmp_sparse_indices,
-    Optional cu_seqlens_q, Optional cu_seqlens_ori_kv, Optional cu_seqlens_cmp_kv,
-    Optional seqused_q, Optional seqused_ori_kv, Optional seqused_cmp_kv, Optional cmp_residual_kv,
-    Optional ori_topk_length, Optional cmp_topk_length, Optional sinks, Optional metadata,
-    double scale_value, int64_t cmp_ratio, int64_t ori_mask_mode, int64_t cmp_mask_mode,
-    int64_t ori_win_left, int64_t ori_win_right, std::string layout_q, std::string layout_kv,
-    at::Tensor& d_query, at::Tensor& d_ori_kv, at::Tensor& d_cmp_kv, at::Tensor& d_sinks,
-    at::Tensor& ori_softmax_l1_norm, at::Tensor& cmp_softmax_l1_norm) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaGrad, at::Tensor query, at::Tensor d_out, at::Tensor out,
+                       at::Tensor lse, Optional ori_kv, Optional cmp_kv,
+                       Optional ori_sparse_indices, Optional cmp_sparse_indices,
+                       Optional cu_seqlens_q, Optional cu_seqlens_ori_kv,
+                       Optional cu_seqlens_cmp_kv, Optional seqused_q, Optional seqused_ori_kv,
+                       Optional seqused_cmp_kv, Optional cmp_residual_kv, Optional ori_topk_length,
+                       Optional cmp_topk_length, Optional sinks, Optional metadata,
+                       double scale_value, int64_t cmp_ratio, int64_t ori_mask_mode,
+                       int64_t cmp_mask_mode, int64_t ori_win_left, int64_t ori_win_right,
+                       std::string layout_q, std::string layout_kv, at::Tensor& d_query,
+                       at::Tensor& d_ori_kv, at::Tensor& d_cmp_kv, at::Tensor& d_sinks,
+                       at::Tensor& ori_softmax_l1_norm, at::Tensor& cmp_softmax_l1_norm) {
   check_queries(query, ori_win_left, ori_win_right, false);
   need(ori_kv && sinks && !metadata, "ori_kv and sinks are required, metadata must be null");
   need(!seqused_q && !seqused_ori_kv && !seqused_cmp_kv, "seqused must be null");
   need(!ori_topk_length && !cmp_topk_length, "topk_length must be null");
   need(ori_mask_mode == 4 && cmp_mask_mode == 3, "the masks must be 4 and 3");
-  need(cmp_kv && ori_sparse_indices && cmp_sparse_indices, "empty tensors stand for None");
   using Tensors =
       std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
   const auto [dq, dori, dcmp, dsinks, ori_norm, cmp_norm] = call<Tensors>(
