@@ -152,8 +152,9 @@ class CompressedAttention:
         query = self.rope(query, cos, sin, unsqueeze_dim=2)
         # transformers' positive factors do not change the order.
         weights = indexer.scorer.weights_proj(hidden_states).float()
-        lengths = _lengths(position_ids, ranges, indexer.compress_rate).expand(len(query))
-        inputs = query, rows, weights, lengths
+        lengths = _lengths(position_ids, ranges, indexer.compress_rate)
+        assert lengths is not None  # _why_not has refused others
+        inputs = query, rows, weights, lengths.expand(len(query))
         return select_rows(*inputs, indexer.compress_rate, indexer.index_topk)
 
 
@@ -197,7 +198,8 @@ def compress(
     windows = values.shape[1] // rate
     if not windows:
         held = None if layer is None else layer.compressed_kv[name]
-        return values.new_zeros((batch, 0, size)) if held is None else held
+        kept: Tensor = values.new_zeros((batch, 0, size)) if held is None else held
+        return kept
     values = values[:, : windows * rate].view(batch, windows, rate, -1)
     gates = gates[:, : windows * rate].view(batch, windows, rate, -1) + module.position_bias
     if values.shape[-1] > size:

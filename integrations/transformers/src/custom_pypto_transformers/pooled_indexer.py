@@ -68,7 +68,10 @@ class PooledIndexer:
             real = torch.cat([kept.real, attention_mask], 1)
             reason = self._why_not(hidden_states, real)
             if reason is None:
-                return self._select(hidden_states, q_resid, attention_mask, cache, kept, real)
+                found: Tensor = self._select(
+                    hidden_states, q_resid, attention_mask, cache, kept, real
+                )
+                return found
             warn_once(reason)
         name = "cache" if "cache" in self.takes else "past_key_values"
         inputs = hidden_states, q_resid, attention_mask
@@ -151,7 +154,7 @@ class PooledIndexer:
         token = (first[:, None] + pool * size)[..., None] + torch.arange(size, device=first.device)
         batch = torch.arange(len(first), device=first.device)[:, None]
         states = packed[batch[..., None], token.clamp(max=packed.shape[1] - 1)]
-        keys, gates, _ = states.split([self.head_dim, self.head_dim, 1], -1)
+        keys, gates, _ = torch.split(states, [self.head_dim, self.head_dim, 1], -1)
         shares = (gates.float() + self.index_kpool_compress_ape.float()).softmax(2)
         made = (shares.to(keys.dtype) * keys).sum(2)
         more = int(complete.max()) - rows.shape[1]
