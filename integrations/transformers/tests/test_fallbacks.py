@@ -81,7 +81,6 @@ def banded(dtype: torch.dtype) -> Tensor:
     return torch.where(seen, 0.0, torch.finfo(dtype).min).to(dtype)[None, None]
 
 
-@EVERY_FAMILY
 @pytest.mark.parametrize("dtype", [torch.bool, torch.float32], ids=str)
 def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
     def run(dtype: torch.dtype) -> Tensor:

@@ -16,7 +16,7 @@ for name in first:
     __import__(name)
 import torch
 import tiny_models
-from tiny_models import DENSE, PREFIXES, make_model, padding, prompt
+from tiny_models import DENSE, FAMILIES, WITH_ROWS, make_model, padding, prompt
 
 torch.set_num_threads(1)
 MASK = padding(40, (0, 40), (11, 40))
@@ -41,16 +41,20 @@ def compute(model, implementation):
         out = model(prompt(2, 40), **options)
     tokens = model.generate(prompt(2, 40), attention_mask=MASK, max_new_tokens=4)
     model(prompt(2, 40), labels=prompt(2, 40)).loss.backward()
-    grad = model.model.layers[0].self_attn.kv_b_proj.weight.grad
+    names = ("kv_b_proj.weight", "self_attn.kv_proj.weight")
+    grad = next(each.grad for name, each in model.named_parameters() if name.endswith(names))
     return [out.logits, tokens, grad, *(out.attentions or ())]
 
 found = {}
-for family in PREFIXES:
-    for implementation in ("eager", "sdpa"):
+for family in (*FAMILIES, "axk2", *WITH_ROWS):
+    # DeepSeek-V4 has no sdpa.
+    for implementation in ("eager", "sdpa")[: 1 if family == "deepseek_v4" else 2]:
         model = make_model(family, implementation=implementation, **DENSE)
         if first:
             # One that asks for us, in the same process, changes nothing for the others.
             make_model(family, **DENSE)(prompt(1, 40))
+        # Fills the caches of functions.
+        compute(make_model(family, implementation=implementation, **DENSE), implementation)
         functions, tensors = functions_of(lambda: compute(model, implementation))
         found[family, implementation] = (
             tensors,
@@ -78,13 +82,14 @@ def test_eager_and_sdpa_run_the_code_of_transformers(tmp_path: Path) -> None:
     theirs = results(tmp_path)
     ours = results(tmp_path, "custom_pypto_transformers")
     assert ours.keys() == theirs.keys()
-    assert len(ours) == 6
+    assert len(ours) >= 6
     for key, (tensors, functions, *rest) in ours.items():
         other_tensors, other_functions, *other_rest = theirs[key]
         assert rest == other_rest, key
-        assert any(each.endswith(":expand_kv") for each in functions), key
+        is_v4 = key[0] == "deepseek_v4"
+        assert is_v4 or any(each.endswith(":expand_kv") for each in functions), key
         assert all(each.startswith("transformers.") for each in functions), key
         assert functions == other_functions, key
-        assert len(tensors) == len(other_tensors) == (5 if key[1] == "eager" else 3)
+        assert len(tensors) == len(other_tensors) >= (4 if key[1] == "eager" else 3)
         for mine, other in zip(tensors, other_tensors, strict=True):
             assert torch.equal(mine, other), key

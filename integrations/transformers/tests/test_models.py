@@ -61,7 +61,6 @@ def test_a_saved_model_computes_the_same_and_names_no_implementation(
     assert torch.equal(logits(loaded), wanted)
 
 
-@EVERY_FAMILY
 def test_the_implementation_is_switched_there_and_back(model: Any, saved: Path) -> None:
     loaded = AutoModelForCausalLM.from_pretrained(saved, attn_implementation="eager").eval()
     eager = logits(loaded)

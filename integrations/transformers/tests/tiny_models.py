@@ -125,7 +125,11 @@ POOLED_SIZES: dict[str, Any] = {
 VISION = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32}
 
 # Without experts no operation depends on data, and the whole model is one graph.
-DENSE = {"first_k_dense_replace": SIZES["num_hidden_layers"]}
+# DeepSeek-V4 has experts in each layer, here all for each token.
+DENSE = {
+    "first_k_dense_replace": SIZES["num_hidden_layers"],
+    "num_experts_per_tok": SIZES["n_routed_experts"],
+}
 
 
 def make_config(family: str, **changes: Any) -> Any:

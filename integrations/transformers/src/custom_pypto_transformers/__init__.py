@@ -1,4 +1,4 @@
-"""DeepSeek-V3.2 and GLM-5 in transformers, on the sparse attention ops of custom_pypto.
+"""DeepSeek-V3.2, DeepSeek-V4, GLM-5 and GLM-5.3 in transformers, on the ops of custom_pypto.
 
 Import it, then make the model with ``attn_implementation="custom_pypto"``, or set that later with
 ``model.set_attn_implementation``. Under another implementation models run transformers' own code.

@@ -89,7 +89,9 @@ class CompressedAttention:
         compressor = self.compressor
         if any(map(has_hooks, filter(None, (compressor, getattr(compressor, "indexer", None))))):
             return "the compressor is offloaded or has hooks, and the ops need its weights"
-        if compressor is not None and not _are_consecutive(position_ids, mask, compressor):
+        if hasattr(compressor, "indexer") and (
+            _lengths(position_ids, mask, compressor.compress_rate) is None
+        ):
             return "position_ids are not those of consecutive tokens"
         device, dtype = hidden_states.device, hidden_states.dtype
         reason: str | None = refusal_of_autocast(device) or refusal_of_attention(
@@ -119,7 +121,7 @@ class CompressedAttention:
         if compressor is not None:
             rows = compress(compressor, self.rope, hidden_states, layer, "compressor")
             if hasattr(compressor, "indexer"):
-                picked = self._select(hidden_states, q_residual, position_ids, layer)
+                picked = self._select(hidden_states, q_residual, position_ids, ranges, layer)
             else:
                 picked = torch.arange(rows.shape[1], dtype=torch.int32, device=rows.device)
                 picked = picked.expand(batch, tokens, -1)
@@ -138,6 +140,7 @@ class CompressedAttention:
         hidden_states: Tensor,
         q_residual: Tensor,
         position_ids: Tensor,
+        ranges: KeyRanges,
         layer: Any,
     ) -> Tensor:
         """Select compressed rows [B, S, K]; -1 for none."""
@@ -149,21 +152,30 @@ class CompressedAttention:
         query = self.rope(query, cos, sin, unsqueeze_dim=2)
         # transformers' positive factors do not change the order.
         weights = indexer.scorer.weights_proj(hidden_states).float()
-        lengths = position_ids[:, -1].expand(len(query)) + 1
-        return select_rows(query, rows, weights, lengths, indexer.compress_rate, indexer.index_topk)
+        lengths = _lengths(position_ids, ranges, indexer.compress_rate)
+        assert lengths is not None  # _why_not has refused others
+        inputs = query, rows, weights, lengths.expand(len(query))
+        return select_rows(*inputs, indexer.compress_rate, indexer.index_topk)
 
 
-def _are_consecutive(position_ids: Tensor, ranges: KeyRanges, compressor: Any) -> bool:
-    """Whether the tokens see the compressed rows that the op's mask gives them.
+def _lengths(position_ids: Tensor, ranges: KeyRanges, rate: int) -> Tensor | None:
+    """Return the tokens [B] from which the op's mask makes what transformers' makes of positions.
 
-    transformers compresses padding too, but counts what a token sees from its position.
+    None if there are none. transformers compresses padding too, but counts from positions.
     """
-    tokens, rate = position_ids.shape[1], compressor.compress_rate
-    index = torch.arange(tokens, device=position_ids.device) + 1
-    last = position_ids[:, -1:] + 1
-    seen = (last - tokens + index).clamp(min=0) // rate
-    is_alike = torch.equal(seen.expand_as(position_ids), (position_ids + 1) // rate)
-    return is_alike and bool((last <= ranges.offset + tokens).all())
+    tokens = position_ids.shape[1]
+    index = torch.arange(tokens, device=position_ids.device)
+    last = index[-1:]
+    if ranges.end is not None:
+        # Padding after it may see anything.
+        last = (ranges.end - ranges.offset - 1).clamp(0, tokens - 1)
+    positions = position_ids.expand(max(len(position_ids), len(last)), -1)
+    last = last.expand(len(positions))
+    lengths = positions.gather(1, last[:, None])[:, 0] + tokens - last
+    seen = (lengths[:, None] - tokens + 1 + index).clamp(min=0) // rate
+    is_alike = (seen == (positions + 1) // rate) | (index > last[:, None])
+    fits = bool(is_alike.all()) and bool((lengths <= ranges.offset + tokens).all())
+    return lengths if fits else None
 
 
 def compress(
@@ -186,7 +198,8 @@ def compress(
     windows = values.shape[1] // rate
     if not windows:
         held = None if layer is None else layer.compressed_kv[name]
-        return values.new_zeros((batch, 0, size)) if held is None else held
+        kept: Tensor = values.new_zeros((batch, 0, size)) if held is None else held
+        return kept
     values = values[:, : windows * rate].view(batch, windows, rate, -1)
     gates = gates[:, : windows * rate].view(batch, windows, rate, -1) + module.position_bias
     if values.shape[-1] > size:

@@ -68,11 +68,19 @@ class PooledIndexer:
             real = torch.cat([kept.real, attention_mask], 1)
             reason = self._why_not(hidden_states, real)
             if reason is None:
-                return self._select(hidden_states, q_resid, attention_mask, cache, kept, real)
+                found: Tensor = self._select(
+                    hidden_states, q_resid, attention_mask, cache, kept, real
+                )
+                return found
             warn_once(reason)
         name = "cache" if "cache" in self.takes else "past_key_values"
         inputs = hidden_states, q_resid, attention_mask
         selected: Tensor = self.original.forward(self, *inputs, **{name: cache})
+        if self.config._attn_implementation == NAME:
+            # transformers selects tokens twice where padding is between them; the op counts both.
+            selected = selected.sort(-1).values
+            is_again = selected[..., 1:] == selected[..., :-1]
+            selected[..., 1:].masked_fill_(is_again, -1)
         return selected
 
     def _kept_pools(self: Any, cache: Any, attention_mask: Tensor) -> Pools:
@@ -146,7 +154,7 @@ class PooledIndexer:
         token = (first[:, None] + pool * size)[..., None] + torch.arange(size, device=first.device)
         batch = torch.arange(len(first), device=first.device)[:, None]
         states = packed[batch[..., None], token.clamp(max=packed.shape[1] - 1)]
-        keys, gates, _ = states.split([self.head_dim, self.head_dim, 1], -1)
+        keys, gates, _ = torch.split(states, [self.head_dim, self.head_dim, 1], -1)
         shares = (gates.float() + self.index_kpool_compress_ape.float()).softmax(2)
         made = (shares.to(keys.dtype) * keys).sum(2)
         more = int(complete.max()) - rows.shape[1]

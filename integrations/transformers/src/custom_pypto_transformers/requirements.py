@@ -9,7 +9,12 @@ import custom_pypto.core  # noqa: F401  (makes the ops)
 import torch
 from packaging.version import Version
 
-OPS = ("npu_lightning_indexer_pto", "npu_sparse_flash_attention")
+OPS = (
+    "npu_lightning_indexer_pto",
+    "npu_lightning_indexer_v2",
+    "npu_sparse_flash_attention",
+    "npu_sparse_flash_mla",
+)
 # The first release with classes that are served, as in the wheel's metadata, and the newest that
 # was tested.
 MINIMUM, TESTED = "5.15.1", "5.24.0"
