@@ -23,10 +23,8 @@ else:
     import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[1]
-# Plugins are built with these, so they are installed before.
-BUILD_REQUIREMENTS = tuple(
-    f"custom-pypto-{name}" for name in ("contract", "build", "core", "blocks")
-)
+# Every plugin is built with these.
+_TOOLS = tuple(f"custom-pypto-{name}" for name in ("contract", "build", "core", "blocks"))
 _INSTALL = ("install", "--quiet", "--no-index", "--find-links")
 
 
@@ -38,11 +36,19 @@ def find(patterns: Sequence[str]) -> dict[str, Path]:
 
 def build(wheelhouse: Path, projects: dict[str, Path]) -> None:
     """Replace the wheels of `projects` in `wheelhouse`, and print each."""
-    required = {name: projects[name] for name in BUILD_REQUIREMENTS if name in projects}
-    if required:
+    for required in build_requirements(projects):
         _build_all(wheelhouse, required)
         pip(*_INSTALL, wheelhouse, "--no-deps", "--force-reinstall", *required)
-    _build_all(wheelhouse, {name: projects[name] for name in projects if name not in required})
+        projects = {name: projects[name] for name in projects if name not in required}
+    _build_all(wheelhouse, projects)
+
+
+def build_requirements(projects: dict[str, Path]) -> list[dict[str, Path]]:
+    """Return those of `projects` that others are built with: tools, then plugins with headers."""
+    named = {each for path in projects.values() for each in _read(path)["build-system"]["requires"]}
+    plugins = sorted(projects.keys() & named.difference(_TOOLS))
+    stages = ([name for name in _TOOLS if name in projects], plugins)
+    return [{name: projects[name] for name in stage} for stage in stages if stage]
 
 
 def _build_all(wheelhouse: Path, projects: dict[str, Path]) -> None:

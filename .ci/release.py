@@ -33,23 +33,24 @@ def main() -> None:
     shutil.rmtree(wheelhouse, ignore_errors=True)
     projects = distributions.find(options.folders)
     os.environ["SOURCE_DATE_EPOCH"] = _run("git", "log", "-1", "--format=%ct").strip()
-    first = distributions.BUILD_REQUIREMENTS
-    for name in sorted(projects, key=lambda name: (name not in first, name != _KERNELS)):
+    tools, *plugins = distributions.build_requirements(projects)
+    first = [*tools, _KERNELS, *(name for each in plugins for name in each)]
+    for name in [*first, *(name for name in projects if name not in first)]:
         folder = projects[name]
         if distributions.is_plugin(folder):
-            for platform in PLATFORMS:
-                _publish_plugin(folder, platform, wheelhouse)
-            continue
-        wheel = _build(folder, wheelhouse, {})
-        if name in (*first, _KERNELS):
-            distributions.pip("install", "--quiet", "--no-deps", "--force-reinstall", wheel)
+            wheels = [_publish_plugin(folder, platform, wheelhouse) for platform in PLATFORMS]
+        else:
+            wheels = [_build(folder, wheelhouse, {})]
+        if name in first:
+            distributions.pip("install", "--quiet", "--no-deps", "--force-reinstall", wheels[0])
 
 
-def _publish_plugin(folder: Path, platform: str, wheelhouse: Path) -> None:
+def _publish_plugin(folder: Path, platform: str, wheelhouse: Path) -> Path:
     wheel = _build(folder, wheelhouse, {"CUSTOM_PYPTO_PLATFORM": platform})
     print(_run("custom-pypto", "check", str(wheel)))
     kernels = wheelhouse.with_name("kernels") / folder.name
     print(_run(sys.executable, "-m", "custom_pypto_kernels", str(wheel), str(kernels)))
+    return wheel
 
 
 def _build(folder: Path, wheelhouse: Path, environment: dict[str, str]) -> Path:
