@@ -212,7 +212,8 @@ def make_key_ranges(
 
 def _window_of(mask_function: Callable[..., Any]) -> int | None:
     """Return the window if this is transformers' mask of a window of tokens, and no more."""
-    if mask_function is _CAUSAL:
+    # torch.compile cannot trace this.
+    if mask_function is _CAUSAL or torch.compiler.is_compiling():
         return None
     parts = inspect.getclosurevars(mask_function).nonlocals.get("mask_functions", ())
     if len(parts) != 2 or parts[1] is not _CAUSAL:
