@@ -178,7 +178,7 @@ def make_key_ranges(
         return mask
 
     window = _window_of(mask_function)
-    if mask_function is not _CAUSAL and window is None:
+    if window is None and (mask_function is not _CAUSAL or kv_offset != 0):
         return transformers_mask()
     is_tracing = torch.compiler.is_compiling()
     if attention_mask is not None and not is_tracing and bool(attention_mask.all()):
