@@ -132,3 +132,33 @@ def test_every_layer_and_step_with_rows_runs_on_the_ops(model: Any, mask: Tensor
         generate(model, mask, max_new_tokens=3)
     calls = CALLS[model.config.model_type].items()
     assert Counter(name for name, _ in ops.calls) == {name: 3 * count for name, count in calls}
+
+
+@pytest.mark.skipif("glm5_next" not in tiny_models.WITH_ROWS, reason="a release without GLM-5.3")
+@pytest.mark.parametrize("size", [4, 16])
+def test_pools_of_other_sizes_and_shared_selections(size: int) -> None:
+    """The first has pools of 4 in the released model; 16 is transformers' default."""
+    kinds = {"layer_types": ["indexed_attention"] * 3, "mlp_layer_types": ["dense"] * 3}
+    model = tiny_models.make_model(
+        "glm5_next",
+        index_kpool=size,
+        index_topk=2 * size,
+        num_hidden_layers=3,
+        indexer_types=["full", "shared", "full"],
+        **kinds,
+    )
+    options = {"max_new_tokens": 20, "num_beams": 2}
+    assert_tokens_of_eager(model, lambda: generate(model, LEFT, **options))
+
+
+@pytest.mark.skipif("glm5_next" not in tiny_models.WITH_ROWS, reason="a release without GLM-5.3")
+def test_complete_pools_are_made_once() -> None:
+    """A step reads the states of new pools alone: others may hold anything."""
+    model = tiny_models.make_model("glm5_next")
+    cache = tiny_models.make_cache("growing", model.config)
+    with torch.no_grad():
+        wanted = under("eager", model, lambda: model(prompt(1, TOKENS)).logits[:, -1])
+        model(prompt(1, TOKENS)[:, :-1], **{CACHE: cache})
+        cache.layers[1].indexer_keys[:, : TOKENS - 8, :-1].fill_(torch.nan)
+        found = model(prompt(1, TOKENS)[:, -1:], **{CACHE: cache}).logits[:, -1]
+    tiny_models.assert_close(found, wanted)

@@ -1,5 +1,6 @@
 """Training on the ops: losses and gradients are transformers' own, and indexers learn."""
 
+import warnings
 from typing import Any
 
 import pytest
@@ -168,3 +169,19 @@ def test_without_a_forward_pass_there_is_no_loss() -> None:
     model = tiny_models.make_model("deepseek_v32")
     with indexer_losses(model) as losses, pytest.raises(RuntimeError, match="no layer has selec"):
         losses.total()
+
+
+@pytest.mark.parametrize("family", tiny_models.WITH_ROWS)
+def test_families_with_rows_have_the_gradients_of_transformers(family: str) -> None:
+    """DeepSeek-V4 falls back, with a warning; GLM-5.3 runs on the ops."""
+    model, ids = tiny_models.make_model(family).train(), prompt(2, TOKENS)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ours = gradients(model, ids, use_cache=False)
+    texts = [str(each.message) for each in caught if "custom_pypto" in str(each.message)]
+    assert ["gradients are enabled" in each for each in texts] == [True] * (family == "deepseek_v4")
+    eager = under("eager", model, lambda: gradients(model, ids, use_cache=False))
+    assert ours.keys() == eager.keys()
+    for name, tensor in ours.items():
+        if tensor.any() or eager[name].any():
+            assert_close(tensor, eager[name], 1e-3)

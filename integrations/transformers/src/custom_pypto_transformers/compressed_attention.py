@@ -57,6 +57,7 @@ class CompressedAttention:
             warn_once(reason)
             if isinstance(attention_mask, KeyRanges):
                 attention_mask = attention_mask.dense(hidden_states.device)
+            attention_mask = attention_mask.expand(len(hidden_states), -1, -1, -1)
             if attention_mask.dtype == torch.bool:
                 least = torch.finfo(hidden_states.dtype).min
                 attention_mask = hidden_states.new_zeros(()).where(attention_mask, least)

@@ -178,7 +178,7 @@ def make_key_ranges(
         return mask
 
     window = _window_of(mask_function)
-    if mask_function is not _CAUSAL and window is None:
+    if window is None and (mask_function is not _CAUSAL or kv_offset != 0):
         return transformers_mask()
     is_tracing = torch.compiler.is_compiling()
     if attention_mask is not None and not is_tracing and bool(attention_mask.all()):
@@ -212,7 +212,8 @@ def make_key_ranges(
 
 def _window_of(mask_function: Callable[..., Any]) -> int | None:
     """Return the window if this is transformers' mask of a window of tokens, and no more."""
-    if mask_function is _CAUSAL:
+    # torch.compile cannot trace this.
+    if mask_function is _CAUSAL or torch.compiler.is_compiling():
         return None
     parts = inspect.getclosurevars(mask_function).nonlocals.get("mask_functions", ())
     if len(parts) != 2 or parts[1] is not _CAUSAL:

@@ -42,6 +42,14 @@ def refusal_of_indexer(
     return _refusal(device, dtype, _call_indexer, heads, size, count)
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def refusal_of_selection(
+    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
+) -> str | None:
+    """Why npu_lightning_indexer_v2 refuses these sizes on this device; None if it does not."""
+    return _refusal(device, dtype, _call_selection, heads, size, count)
+
+
 @functools.cache
 def _refusal(
     device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int
@@ -79,4 +87,13 @@ def _call_indexer(like: Tensor, heads: int, size: int, count: int) -> None:
         like.new_zeros(1, 1, heads, dtype=torch.float32),
         layout_key="BSND",
         sparse_count=count,
+    )
+
+
+def _call_selection(like: Tensor, heads: int, size: int, count: int) -> None:
+    torch.ops.custom_pypto.npu_lightning_indexer_v2(
+        like.new_zeros(1, 1, heads, size),
+        like.new_zeros(1, NPU_BLOCK_MULTIPLE, 1, size),
+        like.new_zeros(1, 1, heads, dtype=torch.float32),
+        count,
     )
