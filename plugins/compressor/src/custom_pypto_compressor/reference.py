@@ -100,7 +100,9 @@ def compressor(
     state, table, width = state_cache.clone(), state_block_table.tolist(), wkv.shape[0]
     rows = x.double().flatten(0, -2)
     kv, scores = rows @ wkv.double().T, rows @ wgate.double().T
-    out = torch.zeros(*row_count(x, cu_seqlens, cmp_ratio), width // coff, dtype=torch.float64)
+    out = torch.zeros(
+        *row_count(x, cu_seqlens, cmp_ratio), width // coff, dtype=torch.float64, device="cpu"
+    )
 
     def place(b: int, position: int) -> tuple[int, int]:
         size = state.shape[1]
@@ -141,7 +143,7 @@ def train(
     rows = x.double().flatten(0, -2)
     new_kv, new_scores = rows @ wkv.double().T, rows @ wgate.double().T
     shape = (*row_count(x, cu_seqlens, cmp_ratio), coff * cmp_ratio, wkv.shape[0] // coff)
-    weights, kv = torch.zeros(2, *shape, dtype=torch.float64)
+    weights, kv = torch.zeros(2, *shape, dtype=torch.float64, device="cpu")
     for index, each, window in windows(x, cu_seqlens, seqused, None, cmp_ratio):
 
         def token(position: int, each: Sequence = each) -> tuple[Tensor, Tensor]:
@@ -169,8 +171,8 @@ def backward(
     """npu_compressor_backward, by the formulas of aclnnCompressorGrad.md of CANN."""
     rows, width = x.double().flatten(0, -2), wkv.shape[0]
     channels = width // coff
-    d_kv, d_scores = torch.zeros(2, len(rows), width, dtype=torch.float64)
-    d_ape = torch.zeros(cmp_ratio, width, dtype=torch.float64)
+    d_kv, d_scores = torch.zeros(2, len(rows), width, dtype=torch.float64, device="cpu")
+    d_ape = torch.zeros(cmp_ratio, width, dtype=torch.float64, device="cpu")
     for index, each, window in windows(x, cu_seqlens, seqused, start_pos, cmp_ratio):
         weight, gradient = softmax_score[index].double(), d_cmp_kv[index].double()
         d_weight = gradient * kv[index].double()
