@@ -107,7 +107,7 @@ def pre_backward(
         -1,
     )
     sizes = [n, n, n * n][: len(alpha)]
-    factors = alpha.double().repeat_interleave(torch.tensor(sizes))
+    factors = alpha.double().repeat_interleave(torch.tensor(sizes, device="cpu"))
     d_normed = d_bias * factors
     inv = inv.unsqueeze(-1)
     d_mix = d_normed * inv
@@ -185,7 +185,7 @@ def _tiles(tokens: int, n: int) -> Iterator[Tensor]:
 
     memory = (248 * 1024 - 64 - 512) // 2
     of_tile = of_core if size(of_core) <= memory else memory // size(1) // 8 * 8
-    for core in torch.split(torch.arange(tokens), of_core) if tokens else ():
+    for core in torch.split(torch.arange(tokens, device="cpu"), of_core) if tokens else ():
         yield from torch.split(core, of_tile)
 
 

@@ -27,12 +27,15 @@ def _slots(given: dict[str, Any], kv: str, sequences: int) -> list[Tensor]:
     name = kv.removesuffix("_kv")
     rows, used = given[f"{name}_kv"], given[f"seqused_{name}_kv"]
     if given["layout_kv"] == "TND":
-        slots = [torch.arange(*ends) for ends in pairwise(given[f"cu_seqlens_{name}_kv"].tolist())]
+        slots = [
+            torch.arange(*ends, device="cpu")
+            for ends in pairwise(given[f"cu_seqlens_{name}_kv"].tolist())
+        ]
     elif given["layout_kv"] == "BSND":
-        slots = [*torch.arange(rows.shape[0] * rows.shape[1]).view(rows.shape[:2])]
+        slots = [*torch.arange(rows.shape[0] * rows.shape[1], device="cpu").view(rows.shape[:2])]
     else:
         size, table = rows.shape[1], given[f"{name}_block_table"].long()
-        slots = [*(table[..., None] * size + torch.arange(size)).flatten(1)]
+        slots = [*(table[..., None] * size + torch.arange(size, device="cpu")).flatten(1)]
     if used is not None:
         slots = [each[:length] for each, length in zip(slots, used.tolist(), strict=True)]
     assert len(slots) == sequences
@@ -43,9 +46,11 @@ def _listed(given: dict[str, Any], name: str, row: int, begin: int, end: int) ->
     """The rows [begin, end) that a query attends to, and their places among its indices if any."""
     indices, lengths = given[f"{name}_sparse_indices"], given[f"{name}_topk_length"]
     if indices is None:
-        return torch.arange(max(begin, 0), max(begin, end, 0)), None
+        return torch.arange(max(begin, 0), max(begin, end, 0), device="cpu"), None
     listed = indices.flatten(0, -3)[row, 0].long()
-    places = torch.arange(len(listed) if lengths is None else int(lengths.flatten()[row]))
+    places = torch.arange(
+        len(listed) if lengths is None else int(lengths.flatten()[row]), device="cpu"
+    )
     chosen = listed[places]
     seen = (chosen >= max(begin, 0)) & (chosen < end)
     return chosen[seen], places[seen]
@@ -110,7 +115,7 @@ def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     queries, keys = q.flatten(0, -3).to(dtype), _keys(given, dtype)
     sinks = None if given["sinks"] is None else given["sinks"].to(dtype)[:, None]
     out = torch.zeros_like(queries)
-    lse = torch.full(queries.shape[:-1], -torch.inf, dtype=dtype)
+    lse = torch.full(queries.shape[:-1], -torch.inf, dtype=dtype, device="cpu")
     for row, parts in visible(given):
         seen = torch.cat([keys[name][slots] for name, slots, _ in parts])
         if len(seen) == 0:
@@ -121,7 +126,7 @@ def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         out[row] = scores.softmax(-1)[:, : len(seen)] @ seen
         lse[row] = scores.logsumexp(-1)
     if not given["return_softmax_lse"]:
-        return out.to(q.dtype).reshape(q.shape), torch.zeros(())
+        return out.to(q.dtype).reshape(q.shape), torch.zeros((), device="cpu")
     return out.to(q.dtype).reshape(q.shape), lse.float().reshape(q.shape[:-1]).unsqueeze(
         q.dim() - 3
     )
@@ -140,9 +145,9 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     scale = q.shape[-1] ** -0.5 if given["softmax_scale"] is None else given["softmax_scale"]
     shared = (outer * attended).sum(-1)
     d_queries, d_keys = torch.zeros_like(queries), {n: torch.zeros_like(k) for n, k in keys.items()}
-    d_sinks = torch.zeros(heads, dtype=dtype)
+    d_sinks = torch.zeros(heads, dtype=dtype, device="cpu")
     means = {
-        name: torch.zeros(given[f"{name}_sparse_indices"].shape).flatten(0, -3)
+        name: torch.zeros(given[f"{name}_sparse_indices"].shape, device="cpu").flatten(0, -3)
         for name in keys
         if given[f"{name}_sparse_indices"] is not None
     }
@@ -168,7 +173,7 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 
     def mean(name: str) -> Tensor:
         if name not in means:
-            return torch.zeros(0)
+            return torch.zeros(0, device="cpu")
         made: Tensor = means[name].reshape(given[f"{name}_sparse_indices"].shape)
         return made
 
@@ -177,7 +182,7 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         like(d_queries, q),
         like(d_keys.get("ori"), given["ori_kv"]),
         like(d_keys.get("cmp"), given["cmp_kv"]),
-        torch.zeros(0) if sinks is None else d_sinks.to(sinks.dtype),
+        torch.zeros(0, device="cpu") if sinks is None else d_sinks.to(sinks.dtype),
         mean("ori"),
         mean("cmp"),
     )
@@ -186,4 +191,4 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 def sparse_flash_mla_metadata(*args: Any, **kwargs: Any) -> Tensor:
     """``npu_sparse_flash_mla_metadata`` on a CPU."""
     del args, kwargs
-    return torch.zeros(METADATA_SIZE, dtype=torch.int32)
+    return torch.zeros(METADATA_SIZE, dtype=torch.int32, device="cpu")
