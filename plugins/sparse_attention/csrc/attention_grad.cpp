@@ -7,6 +7,7 @@
 #include <custom_pypto/parallel.h>
 #include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/scratch.h>
+#include <custom_pypto_sparse_attention/gradient_sums.h>
 
 #include <algorithm>
 #include <cmath>
@@ -73,36 +74,7 @@ class AttentionGrad {
   }
 
  private:
-  // A gradient of a cache: sums in Real, in the result itself if it has that type.
-  struct Sums {
-    Sums(const Tensor& result, int64_t slots, int64_t columns) : result(result), columns(columns) {
-      const auto count = static_cast<std::size_t>(slots * columns);
-      if constexpr (std::is_same_v<T, Real>) {
-        data = static_cast<Real*>(result.mutable_data_ptr());
-        std::fill_n(data, count, Real{0});
-      } else {
-        own.resize(count);
-        data = own.data();
-      }
-    }
-
-    void write() const {
-      if constexpr (!std::is_same_v<T, Real>) {
-        T* const to = static_cast<T*>(result.mutable_data_ptr());
-        constexpr int64_t kGrain = 1 << 15;
-        parallel_for(0, static_cast<int64_t>(own.size()), kGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            to[i] = static_cast<T>(data[i]);
-          }
-        });
-      }
-    }
-
-    const Tensor& result;
-    int64_t columns;
-    Real* data = nullptr;
-    std::vector<Real> own;
-  };
+  using Sums = GradientSums<T, Real>;
 
   // The data of a token with `count` keys for the second step.
   struct Kept {

@@ -9,6 +9,7 @@
 #include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/scratch.h>
 #include <custom_pypto_sparse_attention/dense.h>
+#include <custom_pypto_sparse_attention/gradient_sums.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
@@ -60,8 +61,8 @@ class AttentionGrad {
         lse_(to_contiguous(a.softmax_lse)),
         sinks_(read_sinks<Real>(a.sinks)),
         scale_(static_cast<Real>(a.softmax_scale.value_or(1 / std::sqrt(double(s.D))))),
-        ori_(&rows_.ori(), out.dori_kv, s.D),
-        cmp_(rows_.cmp() ? &*rows_.cmp() : nullptr, out.dcmp_kv, s.D) {
+        ori_(out.dori_kv, rows_.ori().slots(), s.D),
+        cmp_(out.dcmp_kv, rows_.cmp() ? rows_.cmp()->slots() : 0, s.D) {
     offsets_.resize(rows_.queries().size() * static_cast<std::size_t>(s.N));
   }
 
@@ -83,38 +84,7 @@ class AttentionGrad {
   }
 
  private:
-  // The gradient of a tensor of rows: sums in Real, in the result itself if it has that type.
-  struct Sums {
-    Sums(const Rows* rows, const Tensor& result, int64_t columns)
-        : result(result), columns(columns) {
-      if (rows == nullptr) return;
-      const auto count = static_cast<std::size_t>(rows->slots() * columns);
-      if constexpr (std::is_same_v<T, Real>) {
-        data = static_cast<Real*>(result.mutable_data_ptr());
-        std::fill_n(data, count, Real{0});
-      } else {
-        own.resize(count);
-        data = own.data();
-      }
-    }
-
-    void write() const {
-      if constexpr (!std::is_same_v<T, Real>) {
-        T* const to = static_cast<T*>(result.mutable_data_ptr());
-        constexpr int64_t kGrain = 1 << 15;
-        parallel_for(0, static_cast<int64_t>(own.size()), kGrain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) to[i] = static_cast<T>(data[i]);
-        });
-      }
-    }
-
-    Real* row(int64_t slot) const { return data + slot * columns; }
-
-    const Tensor& result;
-    int64_t columns;
-    Real* data = nullptr;
-    std::vector<Real> own;
-  };
+  using Sums = custom_pypto_sparse_attention::GradientSums<T, Real>;
 
   // A row that a token attends to.
   struct Seen {
