@@ -54,10 +54,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize(("first", "second"), [("stock", "fused"), ("fused", "stock")])
 def test_the_kernel_of_other_arguments_is_refused_where_it_is_first(
-    packages: dict[str, Path], machines: Simulated, first: str, second: str
+    packages: dict[str, Path], tmp_path: Path, first: str, second: str
 ) -> None:
     variables = {"ASCEND_CUSTOM_OPP_PATH": f"{packages[first]}:{packages[second]}"}
+    # Not those of other tests: one more would wait for the end of a server whose workers go on.
+    machines = Simulated(tmp_path)
     done = machines.server(variables).run(CODE, [], variables)
+    machines.close()
     assert done.returncode == 0, done.stdout + done.stderr
     if first == "stock":
         assert done.stdout.endswith("equal\n"), done.stdout
