@@ -89,8 +89,9 @@ def test_no_distribution_needs_itself() -> None:
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
-        "compressor": "core",
-        **dict.fromkeys(["mhc", "sparse_flash_mla"], "core testing"),
+        "compressor": "blocks core",
+        "mhc": "blocks core testing",
+        "sparse_flash_mla": "core testing",
         "simulator": "builder",
         # Two plugins bring comparisons for testing.
         "lightning_indexer": "blocks core testing",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
@@ -34,6 +34,18 @@ def converter_of(op: str) -> Callable[[Callable[[SimpleNamespace], Any]], Callab
         return call
 
     return make
+
+
+def without_operator(op: str) -> Callable[..., NoReturn]:
+    """Make a converter of an op that the graph engine has no operator for: it refuses the op."""
+
+    def refuse(*_: Any, **__: Any) -> NoReturn:
+        raise RuntimeError(
+            f"{op}: torchair's graph engine has no operator for it; use graphs that replay eager"
+            " kernels: mode 'npugraph_ex', or a captured torch.npu.NPUGraph"
+        )
+
+    return refuse
 
 
 def is_registered_with(

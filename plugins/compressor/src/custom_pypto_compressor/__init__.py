@@ -4,8 +4,7 @@ README.md of the distribution defines the ops.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
@@ -27,15 +26,10 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
     """Refusals: CANN has no operator of this form, and its own converter refuses it, too."""
+    from custom_pypto_blocks.ge_steps import without_operator
+
     ops = ("npu_compressor", "npu_compressor_train", "npu_compressor_backward")
-    return {op: partial(_refuse, op) for op in ops}
-
-
-def _refuse(op: str, *_: Any, **__: Any) -> NoReturn:
-    raise RuntimeError(
-        f"{op}: torchair's graph engine has no operator for it; use graphs that replay eager"
-        " kernels: mode 'npugraph_ex', or a captured torch.npu.NPUGraph"
-    )
+    return {op: without_operator(op) for op in ops}
 
 
 @hookimpl

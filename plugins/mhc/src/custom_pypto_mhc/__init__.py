@@ -6,6 +6,7 @@ README.md of the distribution defines every op in PyTorch; ops.toml is their con
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
@@ -21,6 +22,15 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
         op: Autograd(backward, setup_context=setup_context, is_once_differentiable=True)
         for op, (setup_context, backward) in gradients.OF_OPS.items()
     }
+
+
+@hookimpl
+def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
+    """Refusals: CANN's operators of these ops have other outputs."""
+    from custom_pypto_blocks.ge_steps import without_operator
+
+    ops = ("npu_mhc_pre", "npu_mhc_sinkhorn")
+    return {op: without_operator(op) for each in ops for op in (each, f"{each}_backward")}
 
 
 @hookimpl
