@@ -27,7 +27,6 @@ from examples.program import ExampleError
 from examples.transformers_model import build
 
 OURS = "custom_pypto"
-IMPLEMENTATIONS = ("eager", "sdpa", OURS)
 CONTEXTS = [512, 1024, 2048, 4096, 8192, 16384]
 
 OWN_PROMPT = 1024
@@ -37,7 +36,7 @@ square of the length, so longer prompts are prefilled by custom_pypto alone."""
 CHUNK = 1024
 """Tokens of a prefill chunk."""
 
-SIZES = {
+_SIZES = {
     "vocab_size": 512,
     "hidden_size": 512,
     "intermediate_size": 1024,
@@ -47,26 +46,62 @@ SIZES = {
     "q_lora_rank": 192,
     "kv_lora_rank": 256,
     "qk_nope_head_dim": 64,
-    "qk_rope_head_dim": 32,
     "v_head_dim": 64,
     # With few heads, many scores are exactly zero: which of these keys are selected is arbitrary.
     "index_n_heads": 64,
     "index_head_dim": 32,
     "index_topk": 256,
 }
+MODELS: dict[str, dict[str, Any]] = {
+    "deepseek_v32": {
+        **_SIZES,
+        "qk_rope_head_dim": 32,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+    },
+    "deepseek_v4": {
+        **_SIZES,
+        "num_key_value_heads": 1,
+        "head_dim": 128,
+        "o_groups": 4,
+        "o_lora_rank": 128,
+        "index_topk": 64,
+        "layer_types": [
+            "sliding_attention",
+            "compressed_sparse_attention",
+            "heavily_compressed_attention",
+        ],
+        "mlp_layer_types": ["moe"] * 3,
+        "moe_intermediate_size": 256,
+        "n_routed_experts": 4,
+        "num_experts_per_tok": 2,
+    },
+    "glm5_next": {
+        **_SIZES,
+        "linear_head_dim": 32,
+        "linear_num_heads": 4,
+        "layer_types": ["linear_attention", "indexed_attention", "indexed_attention"],
+        "indexer_types": ["full"] * 3,
+        "index_kpool": 4,
+    },
+}
 
 
-def make_model(seed: int) -> Any:
+def make_model(family: str, seed: int) -> Any:
     """Return a model in fp32, so that the order of additions changes no token."""
     # With an initializer_range larger than usual attention matters.
     options = {"initializer_range": 0.1, "pad_token_id": 0}
-    return build("deepseek_v32", SIZES, seed, torch.float32, "eager", **options).eval()
+    return build(family, MODELS[family], seed, torch.float32, "eager", **options).eval()
+
+
+def implementations(model: Any) -> tuple[str, ...]:
+    """Return the attentions that transformers has for a model, and ours."""
+    return ("eager", *["sdpa"] * model._supports_sdpa, OURS)
 
 
 def make_prompt(length: int, seed: int) -> Tensor:
     """Return random tokens [1, length]; a longer prompt begins with a shorter one."""
     generator = torch.Generator().manual_seed(seed)
-    return torch.randint(1, SIZES["vocab_size"], (1, length), generator=generator)
+    return torch.randint(1, _SIZES["vocab_size"], (1, length), generator=generator)
 
 
 @dataclass(frozen=True)
@@ -114,7 +149,7 @@ def generate(model: Any, prompt: Tensor, contexts: list[int], tokens: int) -> It
         prefilled_by_ours = context > OWN_PROMPT
         if prefilled_by_ours:
             _prefill(model, OURS, prompt[:, : context - 1], long)
-        for implementation in IMPLEMENTATIONS:
+        for implementation in implementations(model):
             cache = copy.deepcopy(long) if prefilled_by_ours else DynamicCache(config=model.config)
             _prefill(model, implementation, prompt[:, : context - 1], cache)
             clock = Clock()
@@ -134,7 +169,7 @@ def _prefill(model: Any, implementation: str, prompt: Tensor, cache: DynamicCach
     """Prefill the part of a prompt that the cache does not hold."""
     model.set_attn_implementation(implementation)
     for begin in range(cache.get_seq_length(), prompt.shape[1], CHUNK):
-        model(prompt[:, begin : begin + CHUNK], None, None, cache, logits_to_keep=1)
+        model(prompt[:, begin : begin + CHUNK], **{CACHE: cache}, logits_to_keep=1)
 
 
 def find_differing(results: list[Generated]) -> list[Generated]:
@@ -146,12 +181,13 @@ def find_differing(results: list[Generated]) -> list[Generated]:
 def table(results: list[Generated]) -> Iterator[str]:
     """Yield the lines of the table of speed and equality, one for each context."""
     wrong = find_differing(results)
-    others = [name for name in IMPLEMENTATIONS if name != OURS]
-    headings = (*IMPLEMENTATIONS, *(f"{name} / ours" for name in others), "ours = eager")
+    names = list(dict.fromkeys(each.implementation for each in results))
+    others = [name for name in names if name != OURS]
+    headings = (*names, *(f"{name} / ours" for name in others), "ours = eager")
     yield f"{'tokens/s':>8}" + "".join(f"{each:>16}" for each in headings)
     for context in dict.fromkeys(each.context for each in results):
         made = {each.implementation: each for each in results if each.context == context}
-        cells = [f"{1 / made[name].seconds:.1f}" for name in IMPLEMENTATIONS]
+        cells = [f"{1 / made[name].seconds:.1f}" for name in names]
         cells += [f"{made[name].seconds / made[OURS].seconds:.1f}x" for name in others]
         cells.append("differ" if made[OURS] in wrong else f"all {len(made[OURS].tokens)}")
         yield f"{context:>8,}" + "".join(f"{each:>16}" for each in cells)
@@ -160,6 +196,7 @@ def table(results: list[Generated]) -> Iterator[str]:
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
     parser = program.make_parser("transformers_generate", __doc__)
+    parser.add_argument("--model", choices=MODELS, default="deepseek_v32")
     parser.add_argument(
         "--contexts",
         nargs="+",
@@ -177,20 +214,19 @@ def _compare(options: argparse.Namespace) -> None:
     contexts = sorted(set(options.contexts))
     # The time of a token needs two.
     tokens = max(options.tokens, 2)
-    program.title(f"Generate {tokens} tokens by {', '.join(IMPLEMENTATIONS)}")
-    model = make_model(options.seed)
+    model = make_model(options.model, options.seed)
+    names = implementations(model)
+    program.title(f"Generate {tokens} tokens by {', '.join(names)}")
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
     print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
     prompt = make_prompt(contexts[-1], options.seed)
-    total = len(contexts) * len(IMPLEMENTATIONS)
+    total = len(contexts) * len(names)
     made = list(tqdm(generate(model, prompt, contexts, tokens), total=total))
 
     print("\n" + "\n".join(f"  {line}" for line in table(made)))
     if contexts[-1] > OWN_PROMPT:
-        print(
-            f"\n  prompts above {OWN_PROMPT:,} tokens are prefilled by custom_pypto for all three"
-        )
+        print(f"\n  prompts above {OWN_PROMPT:,} tokens are prefilled by custom_pypto for all")
     wrong = [f"{each.implementation} at {each.context:,}" for each in find_differing(made)]
     if wrong:
         raise ExampleError(

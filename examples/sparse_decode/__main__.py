@@ -1,7 +1,7 @@
 """Build the wheels, install op by op, and decode a text with DeepSeek sparse attention.
 
 Run from the root of the repository with `tox -e demo`, or, in an environment that has torch,
-matplotlib, tqdm and the build tools, with `python -m examples.sparse_decode`.
+tqdm and the build tools, with `python -m examples.sparse_decode`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _OPS = ("plugins/add_custom", "plugins/lightning_indexer", "plugins/sparse_atten
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
-    parser = program.make_parser("sparse_decode", __doc__, "selection.png")
+    parser = program.make_parser("sparse_decode", __doc__, "wheels")
     parser.add_argument(
         "--no-install",
         dest="install",
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _work(options: argparse.Namespace) -> None:
     text = Text.load(options.text)
     if options.install:
-        _install(options.output.parent / "wheels")
+        _install(options.output)
     _decode(options, text)
 
 
@@ -107,7 +107,6 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     # These imports need the ops, which were installed just now.
     from examples.sparse_decode import layer
     from examples.sparse_decode.decode import decode
-    from examples.sparse_decode.picture import draw
     from examples.sparse_decode.session import Session
 
     size = dataclasses.replace(layer.SIZES[options.size], steps=options.steps)
@@ -128,8 +127,6 @@ def _decode(options: argparse.Namespace, text: Text) -> None:
     print(f"  from {blocks} to {steps[-1].blocks} blocks of {size.block_size} tokens\n")
     for line in (*_timing_table(steps), "", *_closeness_table(steps)):
         print(f"  {line}")
-    draw(steps, size, options.output)
-    print(f"\n  picture   {options.output}")
 
 
 def _timing_table(steps: Sequence[Step]) -> Iterator[str]:

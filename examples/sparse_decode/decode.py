@@ -40,7 +40,6 @@ class Closeness:
 class Step:
     """The results of one decode step."""
 
-    lengths: tuple[int, ...]
     blocks: int
     ours_seconds: float
     eager_seconds: float
@@ -48,8 +47,6 @@ class Step:
     """The dtype of eager's matrix products: bf16 or fp32, whichever is faster on this machine."""
     ours: Closeness
     eager: Closeness
-    selected: Tensor
-    """Positions that the indexer chose, int32 [B, sparse_count], -1 where there are fewer."""
 
 
 def decode(session: Session, steps: int) -> Iterator[Step]:
@@ -78,7 +75,6 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
         eager_out, eager_seconds = _timed(eager, arguments)
         out, ours_seconds = _timed(fused, *arguments)
         rows = session.cache.read(slots)
-        selected = _select(arguments)
         expected = reference.function(*arguments)
         expected_rows = session.cache.read(slots)
         session.cache.write(slots, *rows)
@@ -87,36 +83,13 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
         except ExampleError as error:
             raise ExampleError(f"step {number + 1} of {steps}: {error}") from error
         yield Step(
-            lengths=tuple(arguments.act_seqs.tolist()),
             blocks=session.cache.used_blocks,
             ours_seconds=ours_seconds,
             eager_seconds=eager_seconds,
             eager_products=products,
             ours=closeness,
             eager=Closeness.of(eager_out, expected),
-            selected=selected[:, 0, 0],
         )
-
-
-def _select(a: FusedArguments) -> Tensor:
-    """Return the positions [B, 1, 1, K] that the fused op selects, by the ops of its steps.
-
-    They write the same rows into the caches.
-    """
-    ops = torch.ops.custom_pypto
-    rotation = (a.sin, a.cos, a.cache_index)
-    mla_weights = (a.w_dq, a.w_uq_qr, a.w_uk, a.w_dkv_kr, a.gamma_cq, a.gamma_ckv)
-    *_, query_latent = ops.npu_mla_prolog(a.x, *mla_weights, *rotation, a.kv_cache, a.kr_cache)
-    weights = (a.w_idx_qb, a.w_idx_k, a.w_idx_proj, a.in_gamma_k, a.in_beta_k)
-    query, factors = ops.npu_indexer_prolog(a.x, query_latent, *weights, *rotation, a.index_k_cache)
-    selected: Tensor = ops.npu_lightning_indexer_pto(
-        query,
-        a.index_k_cache,
-        factors,
-        actual_seq_lengths_key=a.act_seqs,
-        block_table=a.block_table,
-    )
-    return selected
 
 
 def _fastest_eager(
