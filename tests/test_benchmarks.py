@@ -4,6 +4,7 @@ import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from custom_pypto.core import reference
 from custom_pypto_sparse_attention.ops import TOP_K
 from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from torch import Tensor
+from transformers.models.deepseek_v4 import modeling_deepseek_v4
 
 from benchmarks import cpu
 from benchmarks.case import generator, normal, visible
@@ -23,6 +25,7 @@ from benchmarks.eager import (
     select_in_sequence,
     select_in_tensor_dtype,
 )
+from benchmarks.layers import fold
 from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
 from examples.text import Text
@@ -92,6 +95,16 @@ def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) 
 def test_bf16_attention_is_too_coarse_for_large_latents() -> None:
     close, _ = _attend(1, attend_to_rows)
     assert close < 0.999
+
+
+def test_folded_heads_attend_as_transformers_eager() -> None:
+    query, keys = torch.randn(2, 8, 1, 16), torch.randn(2, 1, 40, 16)
+    mask = torch.zeros(2, 1, 1, 40).masked_fill_(torch.arange(40) < 7, -torch.inf)
+    module = SimpleNamespace(sinks=torch.randn(8), num_key_value_groups=8, training=False)
+    expected, _ = modeling_deepseek_v4.eager_attention_forward(
+        module, query, keys, keys, mask, scaling=0.3
+    )
+    torch.testing.assert_close(fold(module, query, keys, keys, mask, scaling=0.3)[0], expected)
 
 
 def test_only_keys_that_a_token_sees_are_counted() -> None:
