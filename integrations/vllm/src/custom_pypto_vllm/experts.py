@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -51,15 +52,34 @@ class Experts(CPUUnquantizedExperts):  # type: ignore[misc]
         **__: Any,
     ) -> None:
         """Write the weighted sum of each token's experts to ``output`` [tokens, H]."""
-        limit = self.moe_config.swiglu_limit or torch.inf
-        total = torch.zeros_like(output, dtype=torch.float32)
-        for expert in topk_ids.unique().tolist():
-            token, slot = (topk_ids == expert).nonzero(as_tuple=True)
-            gate, up = linear(hidden_states[token], w1[expert]).chunk(2, -1)
-            inner = silu(gate.clamp(max=limit)) * up.clamp(-limit, limit)
-            weight = topk_weights[token, slot].unsqueeze(-1)
-            total.index_add_(0, token, linear(inner, w2[expert]) * weight.float())
-        output.copy_(total)
+        limit = self.moe_config.swiglu_limit or math.inf
+        inputs = hidden_states, w1, w2, topk_weights, topk_ids
+        torch.ops.custom_pypto_vllm.multiply_by_experts(output, *inputs, limit)
+
+
+def _multiply_by_experts(
+    output: Tensor, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor, limit: float
+) -> None:
+    total = torch.zeros_like(output, dtype=torch.float32)
+    for expert in ids.unique().tolist():
+        token, slot = (ids == expert).nonzero(as_tuple=True)
+        gate, up = linear(x[token], w1[expert]).chunk(2, -1)
+        inner = silu(gate.clamp(max=limit)) * up.clamp(-limit, limit)
+        weight = weights[token, slot].unsqueeze(-1).float()
+        total.index_add_(0, token, linear(inner, w2[expert]) * weight)
+    output.copy_(total)
+
+
+# One op for a compiled graph, which cannot follow which experts have tokens.
+_LIBRARY: Any = torch.library.Library("custom_pypto_vllm", "FRAGMENT")  # type: ignore[no-untyped-call]
+_LIBRARY.define(
+    "multiply_by_experts(Tensor(a!) output, Tensor x, Tensor w1, Tensor w2, Tensor weights,"
+    " Tensor ids, float limit) -> ()"
+)
+_LIBRARY.impl("multiply_by_experts", _multiply_by_experts, "CPU")
+torch.library.register_fake(
+    "custom_pypto_vllm::multiply_by_experts", lambda *args: None, lib=_LIBRARY
+)
 
 
 class ServedMoE(DeepseekV4MoE):  # type: ignore[misc]
