@@ -19,9 +19,28 @@ from .metadata import StepMetadata
 from .names import (
     DeepseekV4Attention,
     DeepseekV4ForCausalLM,
+    KVCacheLayout,
     get_forward_context,
 )
 from .served import serves
+
+
+class RowsBackend(IndexerBackend):
+    """How vLLM pages the caches of a layer, whose pages have several sizes."""
+
+    @staticmethod
+    def get_name() -> str:
+        """Return the name that vLLM logs."""
+        return "PYPTO_ROWS"
+
+    @classmethod
+    def supported_kv_cache_layouts(cls) -> tuple[Any, ...]:
+        """Return the layout in which a block has a page of each layer.
+
+        In others vLLM makes all pages as large as the largest: a page of the rows of 128 tokens
+        would stand for thousands of tokens, and a prefix shorter than that would not be reused.
+        """
+        return (KVCacheLayout.BLHNC,)
 
 
 class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
@@ -32,7 +51,7 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
     """
 
     use_fp8_ds_mla_layout = False
-    backend_cls = swa_backend_cls = IndexerBackend
+    backend_cls = swa_backend_cls = RowsBackend
 
     def __init__(self, vllm_config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(vllm_config, *args, **kwargs)
@@ -42,11 +61,11 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
         if self.indexer is not None:
             keys = self.indexer.k_cache
             keys.head_dim, keys.dtype = self.indexer.head_dim, dtype
-            keys.get_attn_backend = lambda: IndexerBackend
+            keys.get_attn_backend = lambda: RowsBackend
             compressors.append(self.indexer.compressor)
         _keep_weight(self.wo_a)
         for each in filter(None, compressors):
-            each.state_cache.get_attn_backend = lambda: IndexerBackend
+            each.state_cache.get_attn_backend = lambda: RowsBackend
             _keep_weight(each.fused_wkv_wgate)
 
     @classmethod

@@ -66,7 +66,7 @@ vllm.model_executor.models.deepseek_v2.Indexer
     head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens wk_weights_proj wq_b
     forward(hidden_states, qr, positions, rotary_emb)
 vllm.v1.attention.backend.AttentionBackend
-    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse()
+    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse() supported_kv_cache_layouts()
 vllm.v1.attention.backend.AttentionMetadata
 vllm.v1.attention.backend.AttentionMetadataBuilder
     __init__(kv_cache_spec, layer_names, vllm_config, device) build(common_prefix_len,
@@ -121,6 +121,7 @@ vllm.model_executor.layers.fused_moe.runner.moe_runner.MoERunner routed_experts 
 vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method.UnquantizedFusedMoEMethod
     experts_cls
 vllm.v1.attention.backends.mla.sparse_swa.DeepseekV4SWACache dtype kv_cache prefix
+vllm.v1.kv_cache_layout.KVCacheLayout BLHNC
 """
 
 
