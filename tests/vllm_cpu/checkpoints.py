@@ -32,7 +32,12 @@ SIZES_OF_V4: dict[str, Any] = {
     "swiglu_limit": 1.0,
 }
 # transformers' names of weights, and those of released checkpoints.
-RELEASED = {r"^model\.": "", "embed_tokens": "embed", "hc_head.hc_": "hc_head_", r"attn\.norm": "attn.kv_norm"}
+RELEASED = {
+    r"^model\.": "",
+    "embed_tokens": "embed",
+    "hc_head.hc_": "hc_head_",
+    r"attn\.norm": "attn.kv_norm",
+}
 
 
 def make_checkpoint(folder: Path, family: str, fields: Any = None, **changes: Any) -> None:

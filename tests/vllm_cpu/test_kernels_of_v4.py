@@ -1,4 +1,4 @@
-"""vLLM's own tests of its DeepSeek-V4 kernels, on the ops; a variable names the file of its source."""
+"""vLLM's own tests of its DeepSeek-V4 kernels, on the ops; a variable names the file."""
 
 import os
 import sys
@@ -8,21 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
-from torch.nn.functional import pad, rms_norm
-
-FILE = os.environ.get("CUSTOM_PYPTO_TEST_VLLM_V4_KERNELS")
-if FILE is None:
-    reason = "CUSTOM_PYPTO_TEST_VLLM_V4_KERNELS names no test_deepseek_v4_cpu_kernels.py"
-    pytest.skip(reason, allow_module_level=True)
-
 from custom_pypto_vllm.deepseek_v4 import rotate
 from custom_pypto_vllm.hyper_connections import StreamsHead, StreamsIn, StreamsOut
+from torch import Tensor
+from torch.nn.functional import pad, rms_norm
 from vllm import _custom_ops
 from vllm.model_executor.kernels import mhc
 
 OPS: Any = torch.ops.custom_pypto
-FP8, BYTES, HALF = torch.float8_e4m3fn, torch.uint8, torch.bfloat16
+FP8, HALF = torch.float8_e4m3fn, torch.bfloat16
 ROPE, PLAIN, SIZE = 64, 448, 512
 
 
@@ -61,19 +55,19 @@ def scaled(x: Tensor, least: float = 0.0) -> tuple[Tensor, Tensor]:
 
 
 def store(cache: Any, slots: Any, block_size: int, rows: Tensor, least: float = 0.0) -> None:
-    """A row is fp8 with exponents, and bf16 where it is rotated; a key is fp8 with an fp32 scale."""
+    """A row is fp8 with exponents, in bf16 where it is rotated; a key is fp8 with a scale."""
     is_key, rows = rows.shape[1] < SIZE, rows.to(HALF)
     parts = rows[:, None] if is_key else rows[:, :PLAIN].unflatten(1, (-1, ROPE))
     values, exponent = scaled(parts.float(), least)
-    data, scales = values.flatten(1).view(BYTES), torch.exp2(exponent).view(BYTES)
+    data, scales = values.flatten(1).view(torch.uint8), torch.exp2(exponent).view(torch.uint8)
     if not is_key:
-        data = torch.cat((data, rows[:, PLAIN:].contiguous().view(BYTES)), 1)
-        scales = pad((exponent + 127).to(BYTES), (0, 1))
-    begin, (block, at) = 0, (slots[slots >= 0, None] // block_size, slots[slots >= 0, None] % block_size)
+        data = torch.cat((data, rows[:, PLAIN:].contiguous().view(torch.uint8)), 1)
+        scales = pad((exponent + 127).to(torch.uint8), (0, 1))
+    begin, used = 0, slots[slots >= 0, None]
     for part in (data, scales):
-        width = part.shape[1]
-        cache[block, begin + at * width + torch.arange(width)] = part[slots >= 0]
-        begin = block_size * width
+        columns = used % block_size * part.shape[1] + torch.arange(part.shape[1])
+        cache[used // block_size, begin + columns] = part[slots >= 0]
+        begin = block_size * part.shape[1]
 
 
 def load(cache: Tensor, block_size: int) -> Tensor:
@@ -84,32 +78,34 @@ def load(cache: Tensor, block_size: int) -> Tensor:
     return torch.cat((plain, rope.contiguous().view(HALF)), 1)[None, :, None]
 
 
-def attend(out: Any, q: Any, near: Any, near_slots: Any, near_size: int, far: Any, *more: Any) -> None:
-    far_slots, far_size, sinks, scale = more
-    given = {"sinks": sinks, "ori_sparse_indices": near_slots.int()[None, :, None]}
+def attend(out: Any, q: Any, near: Any, near_slots: Any, near_size: int, *more: Any) -> None:
+    far, far_slots, far_size, sinks, scale = more
+    given = {"sinks": sinks, "softmax_scale": scale, "ori_mask_mode": 0, "cmp_mask_mode": 0}
+    given["ori_sparse_indices"] = near_slots.int()[None, :, None]
     if far_slots.shape[1]:
-        given |= {"cmp_kv": load(far, far_size), "cmp_sparse_indices": far_slots.int()[None, :, None]}
-    rows, modes = load(near, near_size), {"ori_mask_mode": 0, "cmp_mask_mode": 0}
-    out.copy_(OPS.npu_sparse_flash_mla(q[None], ori_kv=rows, softmax_scale=scale, **given, **modes)[0][0])
+        given["cmp_kv"] = load(far, far_size)
+        given["cmp_sparse_indices"] = far_slots.int()[None, :, None]
+    out.copy_(OPS.npu_sparse_flash_mla(q[None], ori_kv=load(near, near_size), **given)[0][0])
 
 
-def insert(q: Any, kv: Any, positions: Any, cache: Any, slots: Any, angles: Any, *more: Any) -> Tensor:
-    heads, eps, block_size = more
+def insert(q: Any, kv: Any, positions: Any, cache: Any, slots: Any, *more: Any) -> Tensor:
+    angles, heads, eps, block_size = more
     rows = rotate(kv.float(), angles[positions])[: len(slots)]
     store(cache, slots, block_size, rows, least=2**-6)  # as vLLM's kernel
     query = rotate(rms_norm(q.float(), (SIZE,), eps=eps), angles[positions])
     return pad(query.to(q.dtype), (0, 0, 0, heads - q.shape[1]))
 
 
-def logits(q: Any, pages: Any, weights: Any, lengths: Any, table: Any, size: int, longest: int) -> Tensor:
+def logits(q: Any, pages: Any, weights: Any, lengths: Any, table: Any, *more: Any) -> Tensor:
+    size, longest = more
     keys, scales = (each.contiguous() for each in pages.split([size * 128, size * 4], 1))
     keys, scales = keys.view(FP8).view(-1, size, 1, 128), scales.view(torch.float32)[..., None]
-    where = {"cu_seqlens_q": torch.arange(len(q) + 1), "seqused_k": lengths, "block_table": table.clamp(0)}
-    options = {"layout_q": "TND", "layout_k": "PA_BBND", "return_value": 1}
+    options = {"layout_q": "TND", "layout_k": "PA_BBND", "return_value": 1, "seqused_k": lengths}
+    options |= {"block_table": table.clamp(0), "cu_seqlens_q": torch.arange(len(q) + 1)}
     inputs = q, keys, weights, torch.ones_like(weights), scales, longest, 1
-    found, scores = OPS.npu_quant_lightning_indexer_v2(*inputs, **where, **options)
-    found = found[:, 0].long().where(found[:, 0] >= 0, longest)
-    return torch.zeros(len(q), longest + 1).scatter(1, found, scores[:, 0].float())[:, :longest]
+    found, scores = (each[:, 0] for each in OPS.npu_quant_lightning_indexer_v2(*inputs, **options))
+    found = found.long().where(found >= 0, longest)
+    return torch.zeros(len(q), longest + 1).scatter(1, found, scores.float())[:, :longest]
 
 
 def index_query(positions: Any, q: Any, angles: Any, out: Any, weights: Any, *more: Any) -> None:
@@ -142,42 +138,38 @@ OURS_OF_MHC: dict[str, Any] = {
 }
 
 
-def angles(count: int, size: int, *_: Any) -> Tensor:
+def angles_of(count: int, size: int, *_: Any) -> Tensor:
     turns = torch.outer(torch.arange(count), 1e4 ** (-torch.arange(0, size, 2) / size))
     return torch.cat((turns.cos(), turns.sin()), 1)
 
 
-def ulps(dtype: torch.dtype) -> Any:
-    def numbers(x: Tensor) -> Tensor:
-        return x.view(dtype).int().where(x.view(dtype) >= 0, torch.iinfo(dtype).min - x.view(dtype).int())
+def ulps(dtype: torch.dtype, a: Tensor, b: Tensor) -> Tensor:
+    numbers = (each.view(dtype).int() for each in (a, b))
+    first, second = (x.where(x >= 0, torch.iinfo(dtype).min - x) for x in numbers)
+    return (first - second).abs()
 
-    return lambda a, b: (numbers(a) - numbers(b)).abs()
 
-
-def import_theirs() -> ModuleType:
+def import_theirs() -> dict[str, Any]:
     """Import the file, with what it takes from its neighbours, which are not there."""
     sizes = {"HEAD_DIM": SIZE, "NOPE_DIM": PLAIN, "QUANT_BLOCK": ROPE, "ROPE_DIM": ROPE}
     neighbours: dict[str, dict[str, Any]] = {
-        "": {},
-        ".kernels": {},
-        ".kernels.test_fused_deepseek_v4_qnorm_rope_kv_insert": {**sizes, "make_cos_sin_cache": angles},
-        ".kernels.utils": {
-            "bf16_ulp_distance": ulps(torch.int16),
-            "fp8_ulp_distance": ulps(torch.int8),
+        "tests": {},
+        "tests.kernels": {},
+        "tests.kernels.test_fused_deepseek_v4_qnorm_rope_kv_insert": sizes,
+        "tests.kernels.utils": {
+            "bf16_ulp_distance": lambda a, b: ulps(torch.int16, a, b),
+            "fp8_ulp_distance": lambda a, b: ulps(torch.int8, a, b),
         },
     }
+    spec: Any = spec_from_file_location("kernels_of_v4", FILE)
+    module = module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
         for name, values in neighbours.items():
-            patch.setitem(sys.modules, f"tests{name}", ModuleType(name))
-            vars(sys.modules[f"tests{name}"]).update(values)
-        spec: Any = spec_from_file_location("kernels_of_v4", FILE)
-        module = module_from_spec(spec)
+            patch.setitem(sys.modules, name, ModuleType(name))
+            vars(sys.modules[name]).update(values, make_cos_sin_cache=angles_of)
         spec.loader.exec_module(module)
     vars(module).update(OURS)
-    return module
-
-
-globals().update({name: each for name, each in vars(import_theirs()).items() if name[:5] == "test_"})
+    return {name: each for name, each in vars(module).items() if name.startswith("test_")}
 
 
 @pytest.fixture(autouse=True)
@@ -185,3 +177,10 @@ def ours(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, functions in ((_custom_ops, OURS), (mhc, OURS_OF_MHC)):
         for name, function in functions.items():
             monkeypatch.setattr(module, name, function)
+
+
+FILE = os.environ.get("CUSTOM_PYPTO_TEST_VLLM_V4_KERNELS")
+if FILE is None:
+    reason = "CUSTOM_PYPTO_TEST_VLLM_V4_KERNELS names no test_deepseek_v4_cpu_kernels.py"
+    pytest.skip(reason, allow_module_level=True)
+globals().update(import_theirs())

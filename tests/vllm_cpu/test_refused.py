@@ -35,7 +35,10 @@ def error(model: Any, options: str = "{}", **environment: str) -> str:
         ({"VLLM_TARGET_DEVICE": "cpu"}, "needs our platform, but vLLM chose CpuPlatform"),
         ({"VLLM_PLUGINS": "another"}, "Sparse Attention is not supported on CPU."),
         ({"VLLM_MLA_DISABLE": "1"}, "unset VLLM_MLA_DISABLE"),
-        ({"CUSTOM_PYPTO_DISABLE": "sparse_attention"}, "CUSTOM_PYPTO_DISABLE names it; take it out"),
+        (
+            {"CUSTOM_PYPTO_DISABLE": "sparse_attention"},
+            "CUSTOM_PYPTO_DISABLE names it; take it out",
+        ),
     ],
 )
 def test_an_environment(model: Any, environment: dict[str, str], sentence: str) -> None:

@@ -78,7 +78,7 @@ def test_compiled(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_right(model.reference, batch, tokens)
 
 
-@pytest.mark.parametrize("model", ["DeepseekV32"], indirect=True)
+@pytest.mark.parametrize("model", ["DeepseekV32", "DeepseekV4"], indirect=True)
 def test_two_processes_of_tensor_parallel(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = sorted(os.sched_getaffinity(0))[:2]
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", f"{first}|{second}")

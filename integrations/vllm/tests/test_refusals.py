@@ -179,7 +179,10 @@ def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> Non
         ({"parallel_config__enable_expert_parallel": True}, "remove --enable-expert-parallel"),
         ({"additional_config": {"custom_pypto_index_cache": "int8"}}, "remove custom_pypto_index"),
         ({f"{FIELD}scoring_func": "sigmoid"}, "set scoring_func to sqrtsoftplus"),
-        ({QUANTISED: FP8 | {"weight_block_size": [128, 128]}}, "convert the checkpoint to bfloat16"),
+        (
+            {QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
+            "convert the checkpoint to bfloat16",
+        ),
     ],
 )
 def test_what_is_refused_for_deepseek_v4_alone(

@@ -1,4 +1,4 @@
-"""vLLM serves DeepSeek-V3.2, DeepSeek-V4 and GLM-5 on a CPU, on the sparse attention ops of custom_pypto.
+"""vLLM serves DeepSeek-V3.2, DeepSeek-V4 and GLM-5 on a CPU, on the ops of custom_pypto.
 
 vLLM finds the two functions here by the entry points of the wheel, and calls them in each of its
 processes. Every other model, and every other platform, is left as it was.

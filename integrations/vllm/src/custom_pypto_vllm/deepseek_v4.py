@@ -46,8 +46,8 @@ class RowsBackend(IndexerBackend):
 class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
     """A window of tokens, and compressed rows of all earlier ones, with rows of the model's dtype.
 
-    Cached rows are [blocks, block_size, D]: of a token in the window's cache, and of 4 or 128 tokens
-    in the other. The compressor's state has the layout that npu_compressor has, in fp32.
+    Cached rows are [blocks, block_size, D]. A row of the window's cache stands for a token, a row
+    of the other for 4 or 128. vLLM keeps the compressor's state as npu_compressor wants it.
     """
 
     use_fp8_ds_mla_layout = False
@@ -192,12 +192,12 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
 
 def rotate(x: Tensor, angles: Tensor, sign: int = 1) -> Tensor:
     """Rotate the last pairs of ``x`` [tokens, .., D] by angles [tokens, 2 * pairs], cos and sin."""
-    cos, sin = angles.float().unflatten(0, (-1,) + (1,) * (x.dim() - 2)).chunk(2, -1)
-    plain, pairs = x.split([x.shape[-1] - angles.shape[-1], angles.shape[-1]], -1)
-    even, odd = pairs.float().unflatten(-1, (-1, 2)).unbind(-1)
+    columns = angles.shape[-1]
+    cos, sin = angles.float().view(-1, *(1,) * (x.dim() - 2), columns).chunk(2, -1)
+    even, odd = x[..., -columns::2].float(), x[..., 1 - columns :: 2].float()
     sin = sin * sign
     turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), -1).flatten(-2)
-    return torch.cat((plain, turned.to(x.dtype)), -1)
+    return torch.cat((x[..., :-columns], turned.to(x.dtype)), -1)
 
 
 def _keep_weight(linear: Any) -> None:

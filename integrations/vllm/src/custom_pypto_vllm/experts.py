@@ -61,7 +61,7 @@ def _multiply_by_experts(
     output: Tensor, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor, limit: float
 ) -> None:
     total = torch.zeros_like(output, dtype=torch.float32)
-    for expert in ids.unique().tolist():
+    for expert in sorted(set(ids.flatten().tolist())):
         token, slot = (ids == expert).nonzero(as_tuple=True)
         gate, up = linear(x[token], w1[expert]).chunk(2, -1)
         inner = silu(gate.clamp(max=limit)) * up.clamp(-limit, limit)
