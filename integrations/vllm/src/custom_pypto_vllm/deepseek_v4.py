@@ -22,6 +22,7 @@ from .names import (
     KVCacheLayout,
     get_forward_context,
 )
+from .platform import require_our_platform
 from .served import serves
 
 
@@ -250,5 +251,6 @@ class ServedDeepseekV4(DeepseekV4ForCausalLM):  # type: ignore[misc]
         if not serves(vllm_config):
             super().__init__(vllm_config=vllm_config, prefix=prefix)
             return
+        require_our_platform()
         with _our_parts():
             super().__init__(vllm_config=vllm_config, prefix=prefix)

@@ -48,3 +48,17 @@ class SparseCpuPlatform(_Base):  # type: ignore[misc]
         cache.enable_prefix_caching = prefix_caching
         scheduler.enable_chunked_prefill = chunked_prefill
         scheduler.max_num_batched_tokens = batched_tokens
+
+
+def require_our_platform() -> None:
+    """Check that vLLM chose the platform above, which checks the configuration of a served model.
+
+    Raises:
+        NotImplementedError: it chose another.
+    """
+    if not isinstance(names.current_platform, SparseCpuPlatform):
+        raise NotImplementedError(
+            "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
+            f" {type(names.current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
+            " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
+        )
