@@ -12,7 +12,7 @@ import pytest
 from checkpoints import load_reference, make_checkpoint
 
 
-@pytest.fixture(scope="session", params=["DeepseekV32", "GlmMoeDsa"])
+@pytest.fixture(scope="session", params=["DeepseekV32", "GlmMoeDsa", "DeepseekV4"])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Return a model of each family, with a dense layer and one of experts."""
     folder = tmp_path_factory.mktemp(request.param)

@@ -77,7 +77,7 @@ def test_a_checkpoint_has_the_tokens_of_the_values_that_it_stands_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another product takes the place of vLLM's, which needs AMX: all but it is shown."""
-    from custom_pypto_vllm import served
+    from custom_pypto_vllm import checkpoint, served
     from vllm.model_executor.kernels.linear.scaled_mm.cpu import CPUFp8BlockScaledMMKernel
 
     shapes = []
@@ -93,7 +93,8 @@ def test_a_checkpoint_has_the_tokens_of_the_values_that_it_stands_for(
     with engine(plain, dtype="bfloat16") as llm:
         tokens = generate(llm, batch)
     amx = SimpleNamespace(_is_amx_tile_supported=lambda: True)
-    monkeypatch.setattr(served, "torch", SimpleNamespace(cpu=amx))
+    for module in (served, checkpoint):
+        monkeypatch.setattr(module, "torch", SimpleNamespace(cpu=amx, ops=torch.ops))
     monkeypatch.setattr(CPUFp8BlockScaledMMKernel, "is_supported", lambda *args: (True, None))
     monkeypatch.setattr(CPUFp8BlockScaledMMKernel, "process_weights_after_loading", keep)
     monkeypatch.setattr(CPUFp8BlockScaledMMKernel, "apply_weights", multiply)

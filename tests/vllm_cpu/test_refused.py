@@ -35,7 +35,10 @@ def error(model: Any, options: str = "{}", **environment: str) -> str:
         ({"VLLM_TARGET_DEVICE": "cpu"}, "needs our platform, but vLLM chose CpuPlatform"),
         ({"VLLM_PLUGINS": "another"}, "Sparse Attention is not supported on CPU."),
         ({"VLLM_MLA_DISABLE": "1"}, "unset VLLM_MLA_DISABLE"),
-        ({"CUSTOM_PYPTO_DISABLE": "sparse_attention"}, "pip install custom-pypto-sparse-attention"),
+        (
+            {"CUSTOM_PYPTO_DISABLE": "sparse_attention"},
+            "CUSTOM_PYPTO_DISABLE names it; take it out",
+        ),
     ],
 )
 def test_an_environment(model: Any, environment: dict[str, str], sentence: str) -> None:
@@ -52,6 +55,6 @@ INT8 = """{"quant_method": "compressed-tensors", "format": "int-quantized", "ign
 @pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
 def test_a_field_of_the_checkpoint(model: Any) -> None:
     """test_refusals.py has all of them, on a configuration that is not vLLM's own."""
-    sentence = "vLLM has no experts of integer weights on CPUs: leave mlp.experts in 16 bits"
+    sentence = "quantised experts are served only in blocks of fp8, on CPUs with AMX"
     options = f"{{'hf_overrides': {{'quantization_config': {INT8}}}}}"
     assert f"custom_pypto_vllm: GlmMoeDsaForCausalLM: {sentence}" in error(model, options)

@@ -19,7 +19,7 @@ USES = [(module, name, each) for name, (module, used) in names.NAMES.items() for
 
 
 def assert_named(path: str) -> None:
-    sentence = names.mismatch()
+    sentence = names.mismatch(is_v4=True)
     assert sentence is not None
     assert f"lacks what {names.OLDEST} to {names.NEWEST} have ({path})" in sentence
 
@@ -75,6 +75,11 @@ def test_another_release_is_refused_and_left_as_it_is(
     monkeypatch.setattr(vllm.module("vllm.platforms"), "cpu_platform_plugin", lambda: "theirs")
     assert find_platform() is None
     assert caplog.messages == [sentence]
+
+
+def test_names_of_deepseek_v4_are_not_needed_for_another_model(vllm: Any) -> None:
+    vllm.remove("vllm.models.deepseek_v4.attention.DeepseekV4Attention")
+    assert names.mismatch() is None
 
 
 def test_names_of_vllm_are_written_in_one_file_only() -> None:

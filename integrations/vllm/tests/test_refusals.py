@@ -10,6 +10,7 @@ import pytest
 import torch
 
 PARALLEL = "pipeline_parallel_size decode_context_parallel_size prefill_context_parallel_size"
+V4 = "DeepseekV4ForCausalLM"
 UNSET = "speculative_config lora_config kv_transfer_config quant_config"
 
 
@@ -25,7 +26,7 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
                 indexer_rope_interleave="Glm" in architecture,
                 n_routed_experts=8,
                 num_hidden_layers=3,
-                scoring_func="sigmoid",
+                scoring_func="sqrtsoftplus" if architecture == V4 else "sigmoid",
                 topk_method="noaux_tc",
             ),
             use_mla=True,
@@ -38,7 +39,9 @@ def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) ->
             kv_offloading_size=None,
             user_specified_block_size=False,
         ),
-        parallel_config=Namespace(**dict.fromkeys(PARALLEL.split(), 1)),
+        parallel_config=Namespace(
+            enable_expert_parallel=False, **dict.fromkeys(PARALLEL.split(), 1)
+        ),
         scheduler_config=Namespace(enable_chunked_prefill=True, max_num_batched_tokens=512),
         attention_config=Namespace(backend=None),
         use_v2_model_runner=False,
@@ -170,6 +173,35 @@ def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> Non
     assert ROTATES in refusal(platform, make_config("GlmMoeDsaForCausalLM", **changes))
 
 
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"parallel_config__enable_expert_parallel": True}, "remove --enable-expert-parallel"),
+        ({"additional_config": {"custom_pypto_index_cache": "int8"}}, "remove custom_pypto_index"),
+        ({f"{FIELD}scoring_func": "sigmoid"}, "set scoring_func to sqrtsoftplus"),
+        (
+            {QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
+            "convert the checkpoint to bfloat16",
+        ),
+    ],
+)
+def test_what_is_refused_for_deepseek_v4_alone(
+    platform: Any, changes: dict[str, Any], remedy: str
+) -> None:
+    assert remedy in refusal(platform, make_config(V4, **changes))
+
+
+def test_deepseek_v4_has_pages_of_vllms_size(platform: Any, monkeypatch: Any) -> None:
+    config = make_config(V4)
+    platform.check_and_update_config(config)
+    assert (config.cache_config.block_size, config.cache_config.enable_prefix_caching) == (16, True)
+    # vLLM's own kernels serve quantised checkpoints.
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    theirs = make_config(V4, **{QUANTISED: FP8})
+    platform.check_and_update_config(theirs)
+    assert not theirs.cache_config.enable_prefix_caching
+
+
 OPTIONS = [
     ("custom_pypto_index_cache", "int4", "must be one of 'auto', 'int8', got 'int4'"),
     ("custom_pypto_indexcache", "int8", "no option 'custom_pypto_indexcache'; it has custom_pypto"),
@@ -185,7 +217,8 @@ def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, messa
 def test_missing_ops_are_explained(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from custom_pypto_vllm import served
 
-    monkeypatch.setattr(served, "_OPS", ("npu_lightning_indexer_pto", "npu_a", "npu_b"))
+    ops = ("npu_lightning_indexer_pto", "npu_a", "npu_b")
+    monkeypatch.setitem(served.ARCHITECTURES, "DeepseekV32ForCausalLM", ops)
     text = refusal(platform, make_config())
     explained = "no op '{}'.*is a wheel of its own.*"
     pattern = explained.format("npu_a") + explained.format("npu_b")
@@ -234,7 +267,7 @@ def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm
     [
         ("GlmMoeDsaForCausalLM", True, "custom_pypto_vllm.attention.SparseBackend"),
         ("GlmMoeDsaForCausalLM", False, "theirs"),
-        ("DeepseekV4ForCausalLM", True, "theirs"),
+        ("DeepseekV3ForCausalLM", True, "theirs"),
     ],
 )
 def test_sparse_attention_of_served_models_is_ours(

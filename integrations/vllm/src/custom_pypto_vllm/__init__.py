@@ -1,4 +1,4 @@
-"""vLLM serves DeepSeek-V3.2 and GLM-5 on a CPU, on the sparse attention ops of custom_pypto.
+"""vLLM serves DeepSeek-V3.2, DeepSeek-V4 and GLM-5 on a CPU, on the ops of custom_pypto.
 
 vLLM finds the two functions here by the entry points of the wheel, and calls them in each of its
 processes. Every other model, and every other platform, is left as it was.
@@ -30,8 +30,11 @@ def find_platform() -> str | None:
 
 
 def register_layer() -> None:
-    """Replace the attention layer of the served models, whatever the platform of a CPU is."""
+    """Replace layers and models that are served, whatever the platform of a CPU is."""
     from . import names
 
     if names.current_platform.is_cpu() and names.mismatch() is None:
         from . import layer  # noqa: F401
+
+        model = "custom_pypto_vllm.deepseek_v4:ServedDeepseekV4"
+        names.ModelRegistry.register_model("DeepseekV4ForCausalLM", model)

@@ -18,9 +18,18 @@ def _with_experts(hf: Any) -> range:
     return range(dense, hf.num_hidden_layers)
 
 
+def _is_v4(hf: Any) -> bool:
+    return "DeepseekV4ForCausalLM" in hf.architectures
+
+
 def _routes_otherwise(hf: Any) -> bool:
     fields = (getattr(hf, "scoring_func", None), getattr(hf, "topk_method", None))
-    return bool(_with_experts(hf)) and fields != ("sigmoid", "noaux_tc")
+    return not _is_v4(hf) and bool(_with_experts(hf)) and fields != ("sigmoid", "noaux_tc")
+
+
+def _routes_otherwise_than_v4(hf: Any) -> bool:
+    fields = (getattr(hf, "scoring_func", "sqrtsoftplus"), getattr(hf, "topk_method", None))
+    return _is_v4(hf) and fields != ("sqrtsoftplus", "noaux_tc")
 
 
 def _formats(hf: Any, name: str, layers: range | None = None) -> set[tuple[str, Any, bool]]:
@@ -89,6 +98,14 @@ REFUSALS: dict[Callable[[Any], object], str] = {
     _routes_otherwise: (
         "vLLM would choose other experts, or stop: in config.json, set scoring_func to sigmoid and"
         " topk_method to noaux_tc"
+    ),
+    _routes_otherwise_than_v4: (
+        "vLLM would choose other experts, or stop: in config.json, set scoring_func to sqrtsoftplus"
+        " and topk_method to noaux_tc"
+    ),
+    lambda hf: _is_v4(hf) and getattr(hf, "quantization_config", None): (
+        "vLLM multiplies by its quantised weights only on CPUs with AMX: convert the checkpoint to"
+        " bfloat16"
     ),
     _lacks_experts: (
         "quantised experts are served only in blocks of fp8, on CPUs with AMX: leave mlp.experts"

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
-from .names import MultiHeadLatentAttentionWrapper, current_platform, get_current_vllm_config
-from .platform import SparseCpuPlatform
+from .names import MultiHeadLatentAttentionWrapper, get_current_vllm_config
+from .platform import require_our_platform
 from .served import serves
 
 _SIGNATURE = inspect.signature(MultiHeadLatentAttentionWrapper.__init__)
@@ -24,12 +24,7 @@ class SparseAttentionLayer(MultiHeadLatentAttentionWrapper):  # type: ignore[mis
             self.__class__ = MultiHeadLatentAttentionWrapper
             self.__init__(*args, **kwargs)  # type: ignore[misc]
             return
-        if not isinstance(current_platform, SparseCpuPlatform):
-            raise NotImplementedError(
-                "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
-                f" {type(current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
-                " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
-            )
+        require_our_platform()
         # Here, so that processes that serve another model load no op.
         from .modules import replace_modules
 

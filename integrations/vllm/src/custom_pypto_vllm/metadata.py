@@ -15,7 +15,7 @@ class StepMetadata(AttentionMetadata):  # type: ignore[misc]
     """The requests of a step. The tensors are views of vLLM's own, which it allocates once."""
 
     num_actual_tokens: int
-    query_ends: Tensor  # prefix sums of the requests' query tokens, [requests]
+    query_bounds: Tensor  # where each request's query tokens begin, and the end, [requests + 1]
     seq_lens: Tensor  # tokens of each request, with the tokens of this step, [requests]
     block_table: Tensor  # [requests, blocks]
     slot_mapping: Tensor  # where the keys of this step belong, [tokens]
@@ -25,6 +25,11 @@ class StepMetadata(AttentionMetadata):  # type: ignore[misc]
     num_prefills: int = 0
     prefill: None = None
     decode: None = None
+
+    @property
+    def query_ends(self) -> Tensor:
+        """Return the prefix sums of the requests' query tokens, [requests]."""
+        return self.query_bounds[1:]
 
 
 class StepMetadataBuilder(AttentionMetadataBuilder):  # type: ignore[misc]
@@ -43,7 +48,7 @@ class StepMetadataBuilder(AttentionMetadataBuilder):  # type: ignore[misc]
         tokens = int(common.query_start_loc_cpu[requests])
         return StepMetadata(
             num_actual_tokens=tokens,
-            query_ends=common.query_start_loc[1 : requests + 1],
+            query_bounds=common.query_start_loc[: requests + 1],
             seq_lens=common.seq_lens[:requests],
             block_table=common.block_table_tensor[:requests],
             slot_mapping=common.slot_mapping[:tokens],

@@ -58,6 +58,7 @@ vllm.model_executor.layers.attention.mla_attention.MLAAttention
     forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
 vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
     forward_cpu(positions, query, key) forward_native(positions, query, key)
+vllm.model_executor.models.registry.ModelRegistry register_model(model_arch, model_cls)
 vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
     __init__(head_dim, dtype, prefix, cache_config) bind_kv_cache(kv_cache) cache_config
     get_attn_backend() kv_cache prefix
@@ -65,7 +66,7 @@ vllm.model_executor.models.deepseek_v2.Indexer
     head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens wk_weights_proj wq_b
     forward(hidden_states, qr, positions, rotary_emb)
 vllm.v1.attention.backend.AttentionBackend
-    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse()
+    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse() supported_kv_cache_layouts()
 vllm.v1.attention.backend.AttentionMetadata
 vllm.v1.attention.backend.AttentionMetadataBuilder
     __init__(kv_cache_spec, layer_names, vllm_config, device) build(common_prefix_len,
@@ -82,6 +83,47 @@ vllm.v1.attention.backend.MLAAttentionImpl
     layer)
 """
 
+# What only DeepSeek-V4 needs. Other models import none of it.
+_USED_BY_V4 = """
+vllm.models.deepseek_v4.attention.DeepseekV4Attention
+    __init__(vllm_config, prefix, topk_indices_buffer, aux_stream_list) attn_sink backend_cls
+    compress_ratio compressor eps forward(positions, hidden_states, llama_4_scaling)
+    forward_mqa(q, kv, positions, output) fused_wqa_wkv get_padded_num_q_heads(num_heads) head_dim
+    indexer kv_cache kv_cache_torch_dtype kv_norm n_local_groups n_local_heads o_lora_rank
+    _o_proj(o, positions) prefix q_lora_rank q_norm rotary_emb scale swa_backend_cls
+    swa_cache_layer use_fp8_ds_mla_layout window_size wo_a wo_b wq_b
+vllm.models.deepseek_v4.attention.DeepseekV4Indexer
+    compressor head_dim k_cache n_head topk_tokens weights_proj wq_b
+vllm.models.deepseek_v4.attention.DeepseekV4IndexerCache
+    dtype get_attn_backend() head_dim kv_cache prefix
+vllm.models.deepseek_v4.compressor.CompressorStateCache get_attn_backend() kv_cache prefix
+vllm.models.deepseek_v4.compressor.DeepseekCompressor
+    ape coff compress_ratio fused_wkv_wgate k_cache_prefix norm state_cache
+vllm.models.deepseek_v4.cpu.model.DeepseekV4CPUAttention
+vllm.models.deepseek_v4.cpu.model.DeepseekV4ForCausalLM __init__(vllm_config, prefix)
+vllm.models.deepseek_v4.cpu.model.DeepseekV4MoE __init__(vllm_config, prefix) experts
+vllm.models.deepseek_v4.cpu.model.HCHeadOp
+    forward_cpu(hidden_states, hc_fn, hc_scale, hc_base, rms_norm_eps, hc_eps)
+vllm.models.deepseek_v4.cpu.model.MHCPostOp
+    forward_cpu(x, residual, post_layer_mix, comb_res_mix)
+vllm.models.deepseek_v4.cpu.model.MHCPreOp
+    forward_cpu(residual, fn, hc_scale, hc_base, rms_eps, hc_pre_eps, hc_sinkhorn_eps,
+    hc_post_mult_value, sinkhorn_repeat, n_splits, norm_weight, norm_eps)
+vllm.model_executor.layers.fused_moe.config.FusedMoEConfig swiglu_limit
+vllm.model_executor.layers.fused_moe.experts.cpu_moe.CPUUnquantizedExperts
+    apply(output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts,
+    expert_map, a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta,
+    apply_router_weight_on_input) process_weights_after_loading(layer)
+vllm.model_executor.layers.fused_moe.router.cpu_router.CPURouter
+    _compute_routing(hidden_states, router_logits, indices_type, input_ids) _hash_indices_table
+    e_score_correction_bias routed_scaling_factor top_k
+vllm.model_executor.layers.fused_moe.runner.moe_runner.MoERunner routed_experts router
+vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method.UnquantizedFusedMoEMethod
+    experts_cls
+vllm.v1.attention.backends.mla.sparse_swa.DeepseekV4SWACache dtype kv_cache prefix
+vllm.v1.kv_cache_layout.KVCacheLayout BLHNC
+"""
+
 
 def _parse(used: str) -> dict[str, tuple[str, list[str]]]:
     """Return the module of each name, and what is used of it."""
@@ -92,7 +134,8 @@ def _parse(used: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-NAMES = _parse(_USED)
+NAMES_OF_V4 = _parse(_USED_BY_V4)
+NAMES = {**_parse(_USED), **NAMES_OF_V4}
 
 
 def __getattr__(name: str) -> Any:
@@ -117,12 +160,13 @@ def version_mismatch() -> str | None:
 
 
 @functools.cache
-def mismatch() -> str | None:
+def mismatch(is_v4: bool = False) -> str | None:
     """Say in one sentence why the installed vLLM cannot be used; None if it can be."""
     sentence = version_mismatch()
     if sentence:
         return sentence
-    missing = [what for name in NAMES for what in _missing(name)]
+    used = NAMES if is_v4 else NAMES.keys() - NAMES_OF_V4.keys()
+    missing = [what for name in NAMES if name in used for what in _missing(name)]
     if not missing:
         return None
     return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import names
-from .served import check_supported, serves
+from .served import check_supported, is_v4, serves
 
 # The block size of DeepSeek's own kernels; the ops take any.
 BLOCK_SIZE = 128
@@ -43,7 +43,22 @@ class SparseCpuPlatform(_Base):  # type: ignore[misc]
         chunked_prefill = scheduler.enable_chunked_prefill
         batched_tokens = scheduler.max_num_batched_tokens
         super().check_and_update_config(config)
-        cache.block_size = block_size
+        if not is_v4(config):  # vLLM's pages of DeepSeek-V4 have their size
+            cache.block_size = block_size
         cache.enable_prefix_caching = prefix_caching
         scheduler.enable_chunked_prefill = chunked_prefill
         scheduler.max_num_batched_tokens = batched_tokens
+
+
+def require_our_platform() -> None:
+    """Check that vLLM chose the platform above, which checks the configuration of a served model.
+
+    Raises:
+        NotImplementedError: it chose another.
+    """
+    if not isinstance(names.current_platform, SparseCpuPlatform):
+        raise NotImplementedError(
+            "custom_pypto_vllm: sparse attention needs our platform, but vLLM chose"
+            f" {type(names.current_platform).__name__}: unset VLLM_TARGET_DEVICE, let"
+            " VLLM_PLUGINS contain custom_pypto, and uninstall other platform plugins"
+        )

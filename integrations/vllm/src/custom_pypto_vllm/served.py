@@ -9,9 +9,21 @@ import torch
 
 from .options import INDEX_CACHE, index_cache_kind
 
-ARCHITECTURES = ("DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM")
-
+V4 = "DeepseekV4ForCausalLM"
 _OPS = ("npu_lightning_indexer_pto", "npu_quant_lightning_indexer", "npu_sparse_flash_attention")
+# The architectures that are served, and the ops that they need.
+ARCHITECTURES = {
+    "DeepseekV32ForCausalLM": _OPS,
+    "GlmMoeDsaForCausalLM": _OPS,
+    V4: (
+        "npu_compressor",
+        "npu_lightning_indexer_v2",
+        "npu_mhc_post",
+        "npu_mhc_pre",
+        "npu_mhc_sinkhorn",
+        "npu_sparse_flash_mla",
+    ),
+}
 
 # Why a configuration is refused, and what to do. Each is true of the configurations it refuses.
 _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
@@ -63,6 +75,14 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         ),
     ),
     (
+        lambda config: is_v4(config) and config.parallel_config.enable_expert_parallel,
+        "expert parallel is not supported: remove --enable-expert-parallel",
+    ),
+    (
+        lambda config: is_v4(config) and index_cache_kind(config) != "auto",
+        f"its index keys are cached in the model's dtype: remove {INDEX_CACHE}",
+    ),
+    (
         lambda config: config.attention_config.backend,
         "the attention backend cannot be chosen: remove --attention-backend",
     ),
@@ -80,9 +100,20 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
 
 
 def serves(config: Any) -> bool:
-    """Whether the model of a VllmConfig is served by the ops."""
+    """Whether the model of a VllmConfig is served by the ops.
+
+    vLLM's own kernels serve quantised checkpoints of DeepSeek-V4 where the CPU has AMX.
+    """
     model = config.model_config
-    return model is not None and any(each in ARCHITECTURES for each in model.architectures)
+    if model is None or not any(each in ARCHITECTURES for each in model.architectures):
+        return False
+    is_quantised = getattr(model.hf_config, "quantization_config", None)
+    return not (is_v4(config) and is_quantised and torch.cpu._is_amx_tile_supported())
+
+
+def is_v4(config: Any) -> bool:
+    """Whether the model is DeepSeek-V4."""
+    return V4 in config.model_config.architectures
 
 
 def check_supported(config: Any) -> None:
@@ -97,18 +128,18 @@ def check_supported(config: Any) -> None:
 
     from . import checkpoint, names
 
-    mismatch = names.mismatch()
+    model = config.model_config
+    mismatch = names.mismatch(is_v4(config))
     if mismatch:
         raise NotImplementedError(mismatch)
     missing = []
-    for op in _OPS:
+    for op in next(filter(None, map(ARCHITECTURES.get, model.architectures))):
         try:
             getattr(torch.ops.custom_pypto, op)
         except AttributeError as error:
             missing.append(str(error))
     if missing:
         raise NotImplementedError(f"custom_pypto_vllm: {'; '.join(missing)}")
-    model = config.model_config
     refusals: list[Any] = [(*each, config) for each in _REFUSALS]
     refusals += [(*each, model.hf_config) for each in checkpoint.REFUSALS.items()]
     for refused, sentence, about in refusals:
