@@ -42,6 +42,20 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
     "npu_lightning_indexer_pto": index_arguments,
     "npu_sparse_flash_attention": partial(samples.attention_arguments, count=TOP_K),
     "npu_sparse_attention_pto": samples.fused_arguments,
+    "npu_compressor": lambda _: {
+        "x": meta(2, 12, 64),
+        "wkv": meta(48, 64),
+        "wgate": meta(48, 64),
+        "state_cache": meta(7, 4, 96, dtype=torch.float32),
+        "ape": meta(4, 48, dtype=torch.float32),
+        "coff": 2,
+    },
+    "npu_mhc_pre": lambda _: {
+        "x": meta(5, 4, 16),
+        "phi": meta(24, 64, dtype=torch.float32),
+        "alpha": meta(3, dtype=torch.float32),
+        "bias": meta(24, dtype=torch.float32),
+    },
 }
 ROW = S.latent + S.rope
 INDEX = S.index_heads * S.index_size
@@ -59,6 +73,8 @@ MULTIPLY_ADDS = {
     "npu_lightning_indexer_pto": OF_SCORES,
     "npu_sparse_flash_attention": OF_ATTENTION,
     "npu_sparse_attention_pto": TOKENS * (OF_MLA + OF_INDEXER) + OF_SCORES + OF_ATTENTION,
+    "npu_compressor": 24 * 64 * 2 * 48,
+    "npu_mhc_pre": 5 * 64 * (24 + 1),
 }
 # Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
 INDEX_KEYS = 64 * S.block_size * S.index_size
@@ -84,6 +100,9 @@ BYTES = {
     + 2 * TOKENS * S.heads * S.latent
     + 2 * INDEX_KEYS
     + SELECTED_BYTES,
+    # 24 tokens, of which each writes 96 numbers of the state; 2 * 3 rows.
+    "npu_compressor": 2 * 64 * (24 + 96) + 4 * (4 * 48 + 24 * 96) + 2 * 6 * 24,
+    "npu_mhc_pre": 2 * 5 * (64 + 16) + 4 * (24 * 64 + 5 * (4 + 16)),
 }
 
 

@@ -9,38 +9,31 @@
 namespace custom_pypto_compressor {
 namespace {
 
-using custom_pypto::Integers;
+using custom_pypto::check;
 
 // Positions and sums of them fit into 64 bits.
 constexpr int64_t kMostTokensOfSequence = int64_t{1} << 48;
 
-// The value of each sequence, or `otherwise` where there is no tensor.
-class Values {
- public:
-  Values(const std::optional<Tensor>& tensor, int64_t otherwise) : otherwise_(otherwise) {
-    if (tensor.has_value()) values_.emplace(*tensor);
-    stride_ = tensor.has_value() ? tensor->stride(0) : 0;
-  }
-  int64_t operator[](int64_t sequence) const {
-    return values_.has_value() ? (*values_)[sequence * stride_] : otherwise_;
-  }
-  bool are_given() const { return values_.has_value(); }
-
- private:
-  std::optional<Integers> values_;
-  int64_t otherwise_;
-  int64_t stride_;
-};
-
-// The length of each sequence in x [rows, H].
-std::vector<int64_t> read_lengths_of(const char* op, const Tensor& cu_seqlens, int64_t rows) {
+// The length of each sequence of x.
+std::vector<int64_t> read_lengths(const char* op, const Tensor& x,
+                                  const std::optional<Tensor>& cu_seqlens) {
+  if (x.dim() == 3) return std::vector<int64_t>(static_cast<std::size_t>(x.size(0)), x.size(1));
   std::vector<int64_t> lengths;
   const auto refuse = [&](int64_t sum, int64_t index, int64_t before) {
     custom_pypto::fail(op, "cu_seqlens", "must begin with 0, not fall, and have no sum above ",
-                       rows, " (the rows of x), got ", sum, " at ", index, " behind ", before);
+                       x.size(0), " (the rows of x), got ", sum, " at ", index, " behind ", before);
   };
-  custom_pypto::read_prefix_sums(cu_seqlens, rows, lengths, refuse, true);
+  custom_pypto::read_prefix_sums(*cu_seqlens, x.size(0), lengths, refuse, true);
   return lengths;
+}
+
+// Replaces `values` by those of a tensor, if there is one.
+void read(const std::optional<Tensor>& tensor, std::vector<int64_t>& values) {
+  if (!tensor.has_value()) return;
+  const custom_pypto::Integers integers(*tensor);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = integers[static_cast<int64_t>(i) * tensor->stride(0)];
+  }
 }
 
 }  // namespace
@@ -48,38 +41,31 @@ std::vector<int64_t> read_lengths_of(const char* op, const Tensor& cu_seqlens, i
 Batch::Batch(const char* op, const Tensor& x, const std::optional<Tensor>& cu_seqlens,
              const std::optional<Tensor>& seqused, const std::optional<Tensor>& start_pos,
              int64_t ratio) {
-  const bool is_packed = x.dim() == 2;
-  const std::vector<int64_t> lengths =
-      is_packed ? read_lengths_of(op, *cu_seqlens, x.size(0))
-                : std::vector<int64_t>(static_cast<std::size_t>(x.size(0)), x.size(1));
-  const int64_t rows_of_sequence = is_packed ? 0 : (x.size(1) + ratio - 1) / ratio;
-  const Values used(seqused, 0);
-  const Values starts(start_pos, 0);
+  const std::vector<int64_t> lengths = read_lengths(op, x, cu_seqlens);
+  std::vector<int64_t> counts = lengths;
+  std::vector<int64_t> starts(lengths.size());
+  read(seqused, counts);
+  read(start_pos, starts);
   int64_t row = 0;
   for (std::size_t i = 0; i < lengths.size(); ++i) {
     const auto b = static_cast<int64_t>(i);
-    const int64_t length = lengths[i];
-    Sequence sequence{row, length, starts[b], tokens_};
-    row += length;
-    if (used.are_given()) {
-      sequence.count = used[b];
-      custom_pypto::check(sequence.count >= 0 && sequence.count <= length, op, "seqused",
-                          "must be from 0 to ", length, " (the tokens of the sequence), got ",
-                          sequence.count, " for sequence ", b);
-    }
-    custom_pypto::check(sequence.start >= 0 && sequence.start < kMostTokensOfSequence, op,
-                        "start_pos", "must be at least 0 and below 2^48, got ", sequence.start,
-                        " for sequence ", b);
+    const Sequence sequence{row, counts[i], starts[i], tokens,
+                            static_cast<int64_t>(windows.size())};
+    check(sequence.count >= 0 && sequence.count <= lengths[i], op, "seqused", "must be from 0 to ",
+          lengths[i], " (the tokens of the sequence), got ", sequence.count, " for sequence ", b);
+    check(sequence.start >= 0 && sequence.start < kMostTokensOfSequence, op, "start_pos",
+          "must be at least 0 and below 2^48, got ", sequence.start, " for sequence ", b);
     const int64_t first = sequence.start / ratio;
     const int64_t last = (sequence.start + sequence.count) / ratio;
+    const int64_t first_row =
+        x.dim() == 2 ? sequence.first_window : b * custom_pypto::divide_up(lengths[i], ratio);
     for (int64_t number = first; number < last; ++number) {
-      const int64_t out_row =
-          is_packed ? static_cast<int64_t>(windows_.size()) : b * rows_of_sequence + number - first;
-      windows_.push_back({b, number, out_row});
+      windows.push_back({b, number, first_row + number - first});
     }
-    tokens_ += sequence.count;
-    longest_ = std::max(longest_, sequence.count);
-    sequences_.push_back(sequence);
+    row += lengths[i];
+    tokens += sequence.count;
+    longest = std::max(longest, sequence.count);
+    sequences.push_back(sequence);
   }
 }
 

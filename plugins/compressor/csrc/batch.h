@@ -3,7 +3,6 @@
 
 #include <torch/csrc/stable/tensor.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,7 +16,8 @@ struct Sequence {
   int64_t row;    // of the first one in x
   int64_t count;  // of tokens that are used
   int64_t start;
-  int64_t place;  // of the first one among the used tokens of all sequences
+  int64_t place;         // of the first one among the used tokens of all sequences
+  int64_t first_window;  // among all windows
 };
 
 // A window of `ratio` tokens whose last one is new: tokens [number * ratio, (number + 1) * ratio).
@@ -37,25 +37,17 @@ struct Sizes {
   int64_t tokens() const { return parts * ratio; }    // that a row covers
 };
 
-class Batch {
- public:
+struct Batch {
   // x is [tokens, H] with cu_seqlens, or [sequences, tokens, H]. Throws std::runtime_error that
   // begins with `op` and names the argument whose value is wrong.
   Batch(const char* op, const Tensor& x, const std::optional<Tensor>& cu_seqlens,
         const std::optional<Tensor>& seqused, const std::optional<Tensor>& start_pos,
         int64_t ratio);
 
-  const std::vector<Sequence>& sequences() const { return sequences_; }
-  const std::vector<Window>& windows() const { return windows_; }
-  // The used tokens.
-  int64_t tokens() const { return tokens_; }
-  int64_t longest() const { return longest_; }
-
- private:
-  std::vector<Sequence> sequences_;
-  std::vector<Window> windows_;
-  int64_t tokens_ = 0;
-  int64_t longest_ = 0;
+  std::vector<Sequence> sequences;
+  std::vector<Window> windows;
+  int64_t tokens = 0;   // that are used
+  int64_t longest = 0;  // used tokens of a sequence
 };
 
 }  // namespace custom_pypto_compressor

@@ -2,10 +2,8 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto_blocks/paged_cache.h>
 
-#include "npu/launch.h"
-#include "ops.h"
+#include "registered.h"
 #include "rows.h"
-#include "train.h"
 
 namespace custom_pypto_compressor {
 namespace {
@@ -24,12 +22,12 @@ class State {
         column_stride_(a.cache_mode == 1 ? a.state_block_table->stride(1) : 0),
         is_ring_(a.cache_mode == 2),
         sizes_(sizes) {
-    const int64_t needed = sizes.tokens() + batch.longest() - 1;
-    check(!is_ring_ || batch.tokens() == 0 || cache_.block_size >= needed, Op::name, "state_cache",
-          "must have blocks of at least coff * cmp_ratio + ", batch.longest(), " - 1 = ", needed,
+    const int64_t needed = sizes.tokens() + batch.longest - 1;
+    check(!is_ring_ || batch.tokens == 0 || cache_.block_size >= needed, Op::name, "state_cache",
+          "must have blocks of at least coff * cmp_ratio + ", batch.longest, " - 1 = ", needed,
           " tokens in cache_mode 2, got ", cache_.block_size);
-    for (std::size_t b = 0; b < batch.sequences().size(); ++b) {
-      const Sequence& sequence = batch.sequences()[b];
+    for (std::size_t b = 0; b < batch.sequences.size(); ++b) {
+      const Sequence& sequence = batch.sequences[b];
       if (sequence.count == 0) continue;
       const int64_t end = sequence.start + sequence.count;
       check(is_ring_ || (end - 1) / cache_.block_size < s.M, Op::name, "state_block_table",
@@ -87,10 +85,10 @@ void write_state(const State& state, const Batch& batch, const Sizes& sizes,
   const auto* kv = static_cast<const float*>(products.kv.const_data_ptr());
   const auto* scores = static_cast<const float*>(products.scores.const_data_ptr());
   const int64_t width = sizes.width();
-  const int64_t grain = std::max<int64_t>(64, kUnitNumbers / std::max<int64_t>(1, batch.tokens()));
+  const int64_t grain = std::max<int64_t>(64, kUnitNumbers / std::max<int64_t>(1, batch.tokens));
   parallel_for(0, width, grain, [&](int64_t begin, int64_t end) {
-    for (std::size_t b = 0; b < batch.sequences().size(); ++b) {
-      const Sequence& sequence = batch.sequences()[b];
+    for (std::size_t b = 0; b < batch.sequences.size(); ++b) {
+      const Sequence& sequence = batch.sequences[b];
       const auto index = static_cast<int64_t>(b);
       for (int64_t i = 0; i < sequence.count; ++i) {
         if (!state.keeps(index, sequence, sequence.start + i)) continue;
@@ -103,6 +101,8 @@ void write_state(const State& state, const Batch& batch, const Sizes& sizes,
   });
 }
 
+}  // namespace
+
 void compressor_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   const Sizes sizes{a.cmp_ratio, a.coff, s.C / a.coff};
   const Batch batch(Op::name, a.x, a.cu_seqlens, a.seqused, a.start_pos, sizes.ratio);
@@ -111,30 +111,29 @@ void compressor_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Ou
   const auto* kv = static_cast<const float*>(products.kv.const_data_ptr());
   const auto* scores = static_cast<const float*>(products.scores.const_data_ptr());
   const int64_t width = sizes.width();
+  Tensor rows = out.cmp_kv;
+  torch::stable::zero_(rows);
   // All of the state is read before any of it is written.
-  compress_windows(batch, sizes,
-                   [&](int64_t index, int64_t position) -> Token {
-                     const Sequence& sequence = batch.sequences()[static_cast<std::size_t>(index)];
-                     if (position < sequence.start) {
-                       const float* const row = state.row(index, position);
-                       return {row, row + width};
-                     }
-                     const int64_t at = (sequence.place + position - sequence.start) * width;
-                     return {kv + at, scores + at};
-                   },
-                   {out.cmp_kv});
+  compress_windows<float>(batch, sizes,
+                          [&](int64_t index, int64_t position) -> Token<float> {
+                            const Sequence& sequence =
+                                batch.sequences[static_cast<std::size_t>(index)];
+                            if (position < sequence.start) {
+                              const float* const row = state.row(index, position);
+                              return {row, row + width};
+                            }
+                            const int64_t at = (sequence.place + position - sequence.start) * width;
+                            return {kv + at, scores + at};
+                          },
+                          {rows});
   write_state(state, batch, sizes, products);
 }
 
-}  // namespace
-
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<Op>().impl<&compressor_cpu>("CPU").impl<&npu::compressor>("PrivateUse1");
-  plugin.def<ops::npu_compressor_train>().impl<&train_cpu>("CPU").impl<&npu::compressor_train>(
+  plugin.def<Op>().impl<&compressor_cpu>("CPU").impl<&compressor_npu>("PrivateUse1");
+  plugin.def<ops::npu_compressor_train>().impl<&train_cpu>("CPU").impl<&train_npu>("PrivateUse1");
+  plugin.def<ops::npu_compressor_backward>().impl<&backward_cpu>("CPU").impl<&backward_npu>(
       "PrivateUse1");
-  plugin.def<ops::npu_compressor_backward>()
-      .impl<&backward_cpu>("CPU")
-      .impl<&npu::compressor_backward>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_compressor

@@ -5,62 +5,86 @@
 #include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/scratch.h>
+#include <unistd.h>
+
+#include <cstring>
 
 namespace custom_pypto_compressor {
 namespace {
 
-using custom_pypto::ScalarType;
+using namespace custom_pypto;
 
 // The fewest multiplications that are worth another thread.
 constexpr int64_t kUnitWork = 1 << 16;
-
-// So many bytes of rows stay in the L2 cache while weights are read.
-constexpr int64_t kBytesOfRows = 768 << 10;
 // Weights of a unit of work: several tiles.
 constexpr int64_t kUnitWeights = 16;
 
-// [tokens, width] = rows [.., H] @ weight [width, H]^T, in fp32.
-Tensor product(const Tensor& rows, int64_t tokens, const Tensor& weight_of_any_strides) {
-  const Tensor weight = custom_pypto::to_contiguous(weight_of_any_strides);
+// So many bytes of rows stay in the L2 cache while weights are read.
+int64_t bytes_of_rows() {
+  static const int64_t bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
+  return bytes;
+}
+
+// [tokens, width] = rows [tokens, H] @ weight [width, H]^T, in fp32 or fp64.
+Tensor product(const Tensor& rows, const Tensor& weight_of_any_strides) {
+  if (rows.scalar_type() == ScalarType::Double) {
+    return torch::stable::matmul(rows, torch::stable::transpose(weight_of_any_strides, 0, 1));
+  }
+  const Tensor weight = to_contiguous(weight_of_any_strides);
+  const int64_t tokens = rows.size(0);
   const int64_t width = weight.size(0);
   const int64_t depth = weight.size(1);
-  const Tensor out = custom_pypto::empty({tokens, width}, ScalarType::Float, rows);
+  const Tensor out = empty({tokens, width}, ScalarType::Float, rows);
   if (tokens == 0) return out;
-  const auto element = static_cast<int>(custom_pypto::element_of(rows.scalar_type()));
+  const auto element = static_cast<int>(element_of(rows.scalar_type()));
   const int64_t of_row = depth * static_cast<int64_t>(rows.element_size());
   const auto scratch_bytes = kernels().product_scratch[element];
   // A multiple of every tile's rows.
   const int64_t block =
-      std::min(tokens, std::max<int64_t>(1, kBytesOfRows / (scratch_bytes(depth, 1)) / 12) * 12);
-  const int64_t units = custom_pypto::divide_up(width, kUnitWeights);
-  const int64_t work = kUnitWeights * depth * block;
+      std::min(tokens, std::max<int64_t>(1, bytes_of_rows() / scratch_bytes(depth, 1) / 6) * 6);
   const auto* from = static_cast<const char*>(rows.const_data_ptr());
   auto* to = static_cast<float*>(out.mutable_data_ptr());
-  custom_pypto::parallel_for(
-      0, units, custom_pypto::divide_up(kUnitWork, work), [&](int64_t begin, int64_t end) {
-        char* const scratch = custom_pypto::Scratch::of_thread(scratch_bytes(depth, block));
-        for (int64_t row = 0; row < tokens; row += block) {
-          kernels().product[element]({from + row * of_row, std::min(block, tokens - row), depth,
-                                      weight.const_data_ptr(), begin * kUnitWeights,
-                                      std::min(width, end * kUnitWeights), to + row * width, width,
-                                      scratch});
-        }
-      });
+  const int64_t grain = divide_up(kUnitWork, kUnitWeights * depth * block);
+  parallel_for(0, divide_up(width, kUnitWeights), grain, [&](int64_t begin, int64_t end) {
+    char* const scratch = Scratch::of_thread(scratch_bytes(depth, block));
+    for (int64_t row = 0; row < tokens; row += block) {
+      kernels().product[element]({from + row * of_row, std::min(block, tokens - row), depth,
+                                  weight.const_data_ptr(), begin * kUnitWeights,
+                                  std::min(width, end * kUnitWeights), to + row * width, width,
+                                  scratch});
+    }
+  });
   return out;
+}
+
+template <class Real>
+void add_bias(const Tensor& scores, const Tensor& ape, const Batch& batch, const Sizes& sizes) {
+  const std::vector<Real> biases = read_floats<Real>(ape);
+  const int64_t width = sizes.width();
+  auto* const to = static_cast<Real*>(scores.mutable_data_ptr());
+  for (const Sequence& sequence : batch.sequences) {
+    parallel_for(0, sequence.count, kUnitNumbers / width, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const Real* const bias = biases.data() + (sequence.start + i) % sizes.ratio * width;
+        Real* const row = to + (sequence.place + i) * width;
+        for (int64_t c = 0; c < width; ++c) row[c] += bias[c];
+      }
+    });
+  }
 }
 
 }  // namespace
 
 Tensor used_rows(const Tensor& x, const Batch& batch) {
-  const Tensor source = custom_pypto::to_contiguous(x);
-  const int64_t width = x.size(x.dim() - 1);
-  if (batch.tokens() * width == x.numel()) return source;
-  const Tensor out = custom_pypto::empty({batch.tokens(), width}, x);
-  const int64_t bytes = width * static_cast<int64_t>(x.element_size());
-  const auto* from = static_cast<const char*>(source.const_data_ptr());
+  const int64_t hidden = x.size(x.dim() - 1);
+  const Tensor rows = torch::stable::reshape(to_contiguous(x), {-1, hidden});
+  if (rows.size(0) == batch.tokens) return rows;
+  const Tensor out = empty({batch.tokens, hidden}, x);
+  const int64_t bytes = hidden * static_cast<int64_t>(x.element_size());
+  const auto* from = static_cast<const char*>(rows.const_data_ptr());
   auto* to = static_cast<char*>(out.mutable_data_ptr());
-  for (const Sequence& sequence : batch.sequences()) {
-    if (sequence.count == 0 || bytes == 0) continue;
+  for (const Sequence& sequence : batch.sequences) {
+    if (sequence.count == 0) continue;
     std::memcpy(to + sequence.place * bytes, from + sequence.row * bytes,
                 static_cast<std::size_t>(sequence.count * bytes));
   }
@@ -70,20 +94,9 @@ Tensor used_rows(const Tensor& x, const Batch& batch) {
 Products project_tokens(const Tensor& x, const Tensor& wkv, const Tensor& wgate, const Tensor& ape,
                         const Batch& batch, const Sizes& sizes) {
   const Tensor rows = used_rows(x, batch);
-  const Products products{product(rows, batch.tokens(), wkv), product(rows, batch.tokens(), wgate)};
-  const std::vector<float> biases = custom_pypto::read_floats(ape);
-  auto* scores = static_cast<float*>(products.scores.mutable_data_ptr());
-  const int64_t width = sizes.width();
-  for (const Sequence& sequence : batch.sequences()) {
-    custom_pypto::parallel_for(
-        0, sequence.count, std::max<int64_t>(1, kUnitNumbers / width),
-        [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            kernels().add(scores + (sequence.place + i) * width,
-                          biases.data() + (sequence.start + i) % sizes.ratio * width, width);
-          }
-        });
-  }
+  const Products products{product(rows, wkv), product(rows, wgate)};
+  const auto add = x.scalar_type() == ScalarType::Double ? &add_bias<double> : &add_bias<float>;
+  add(products.scores, ape, batch, sizes);
   return products;
 }
 

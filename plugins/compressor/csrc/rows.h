@@ -6,7 +6,8 @@
 #include <custom_pypto_blocks/element.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <limits>
 #include <vector>
 
 #include "batch.h"
@@ -17,8 +18,12 @@ namespace custom_pypto_compressor {
 // Numbers that are worth another thread.
 constexpr int64_t kUnitNumbers = 1 << 15;
 
-// kv and scores of the used tokens, [tokens, width] each, fp32. Scores have ape added. A token's
-// numbers depend on nothing but the token: not on the other tokens, nor on their number.
+// The rows of the used tokens, [.., H], contiguous.
+Tensor used_rows(const Tensor& x, const Batch& batch);
+
+// kv and scores of the used tokens, [tokens, width] each, fp32, or fp64 if x is. Scores have ape
+// added. A token's numbers depend on nothing but the token: not on the other tokens, nor on their
+// number.
 struct Products {
   Tensor kv;
   Tensor scores;
@@ -26,54 +31,66 @@ struct Products {
 Products project_tokens(const Tensor& x, const Tensor& wkv, const Tensor& wgate, const Tensor& ape,
                         const Batch& batch, const Sizes& sizes);
 
-// The rows of the used tokens, [.., H], contiguous.
-Tensor used_rows(const Tensor& x, const Batch& batch);
-
 // kv and scores of one token, [width] each.
+template <class Real>
 struct Token {
-  const float* kv;
-  const float* scores;
+  const Real* kv;
+  const Real* scores;
 };
 
-// Where the rows go. The three are contiguous: [rows, D], [rows, tokens, D], [rows, tokens, D].
+// Where the rows go: contiguous, [rows, D], [rows, tokens, D], [rows, tokens, D], full of zeros.
+template <class Real>
 struct RowOutputs {
   Tensor rows;
-  float* weights = nullptr;  // or null
-  float* kv = nullptr;       // or null
+  Real* weights = nullptr;  // or null
+  Real* kv = nullptr;       // or null
 };
 
-// Fills `out`: each row that no window has, and each token before position 0, with zeros.
+// The kernel of a dtype of rows.
+inline void (*compress_of(const Tensor& rows, float))(const RowTask<float>&) {
+  return kernels().compress[static_cast<int>(custom_pypto::element_of(rows.scalar_type()))];
+}
+inline void (*compress_of(const Tensor&, double))(const RowTask<double>&) {
+  return [](const RowTask<double>& task) {
+    for (int64_t c = 0; c < task.channels; ++c) {
+      double most = -std::numeric_limits<double>::infinity();
+      for (int64_t i = 0; i < task.tokens; ++i) most = std::max(most, task.scores[i][c]);
+      double sum = 0;
+      double mean = 0;
+      for (int64_t i = 0; i < task.tokens; ++i) sum += std::exp(task.scores[i][c] - most);
+      for (int64_t i = 0; i < task.tokens; ++i) {
+        const double weight = std::exp(task.scores[i][c] - most) / sum;
+        mean += weight * task.kv[i][c];
+        task.weights[i * task.channels + c] = weight;
+      }
+      static_cast<double*>(task.out)[c] = mean;
+    }
+  };
+}
+
 // token(sequence, position) gives the tokens that a row covers.
-template <class TokenAt>
+template <class Real, class TokenAt>
 void compress_windows(const Batch& batch, const Sizes& sizes, const TokenAt& token,
-                      const RowOutputs& out) {
-  const auto windows = static_cast<int64_t>(batch.windows().size());
+                      const RowOutputs<Real>& out) {
   const int64_t channels = sizes.channels;
   const int64_t covered = sizes.tokens() * channels;
   const int64_t bytes = static_cast<int64_t>(out.rows.element_size());
   auto* rows = static_cast<char*>(out.rows.mutable_data_ptr());
-  std::memset(rows, 0, static_cast<std::size_t>(out.rows.numel() * bytes));
-  const auto clear = [&](float* numbers) {
-    if (numbers == nullptr || channels == 0) return;
-    std::fill_n(numbers, out.rows.numel() / channels * covered, 0.0f);
-  };
-  clear(out.weights);
-  clear(out.kv);
-  const auto element = static_cast<int>(custom_pypto::element_of(out.rows.scalar_type()));
-  const auto compress = kernels().compress[element];
-  const int64_t grain = std::max<int64_t>(1, kUnitNumbers / std::max<int64_t>(1, covered));
+  const auto compress = compress_of(out.rows, Real{});
+  const int64_t grain = std::max<int64_t>(1, kUnitNumbers / covered);
+  const auto windows = static_cast<int64_t>(batch.windows.size());
   custom_pypto::parallel_for(0, windows, grain, [&](int64_t begin, int64_t end) {
-    std::vector<const float*> kv(static_cast<std::size_t>(sizes.tokens()));
-    std::vector<const float*> scores(kv.size());
+    std::vector<const Real*> kv(static_cast<std::size_t>(sizes.tokens()));
+    std::vector<const Real*> scores(kv.size());
     for (int64_t i = begin; i < end; ++i) {
-      const Window& window = batch.windows()[static_cast<std::size_t>(i)];
+      const Window& window = batch.windows[static_cast<std::size_t>(i)];
       // The window before the first one has no tokens.
-      const int64_t parts = window.number == 0 ? 1 : sizes.parts;
+      const int64_t first_part = window.number == 0 ? sizes.parts - 1 : 0;
       int64_t count = 0;
-      for (int64_t part = sizes.parts - parts; part < sizes.parts; ++part) {
+      for (int64_t part = first_part; part < sizes.parts; ++part) {
         const int64_t first = (window.number + part - sizes.parts + 1) * sizes.ratio;
         for (int64_t position = first; position < first + sizes.ratio; ++position, ++count) {
-          const Token each = token(window.sequence, position);
+          const Token<Real> each = token(window.sequence, position);
           kv[static_cast<std::size_t>(count)] = each.kv + part * channels;
           scores[static_cast<std::size_t>(count)] = each.scores + part * channels;
         }

@@ -1,228 +1,122 @@
-// The form for training computes as npu_compressor does, or in fp64. The gradient computes in fp32,
-// or in fp64.
-#include "train.h"
-
+// The form for training, which computes as npu_compressor does, and its gradient: in fp32, or in
+// fp64 if x is.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/projection.h>
 
-#include <cmath>
-#include <limits>
-
+#include "registered.h"
 #include "rows.h"
 
 namespace custom_pypto_compressor {
 namespace {
 
 using namespace custom_pypto;
+using torch::stable::copy_;
+using torch::stable::zero_;
 using Train = ops::npu_compressor_train;
 using Backward = ops::npu_compressor_backward;
 
-template <class Real>
-using Numbers = std::vector<Real>;
+bool is_fp64(const Tensor& tensor) { return tensor.scalar_type() == ScalarType::Double; }
 
-// out [rows, columns] = a [rows, depth] @ b [depth, columns].
-void multiply(const float* a, const float* b, int64_t rows, int64_t depth, int64_t columns,
-              float* out) {
-  project(kernels().matmul, {a, rows, depth}, weight_of_matrix(b, depth, columns),
-          {out, rows, columns});
-}
-void multiply(const double* a, const double* b, int64_t rows, int64_t depth, int64_t columns,
-              double* out) {
-  parallel_for(0, rows, 1, [&](int64_t begin, int64_t end) {
-    std::fill(out + begin * columns, out + end * columns, 0.0);
-    for (int64_t i = begin; i < end; ++i) {
-      for (int64_t k = 0; k < depth; ++k) {
-        for (int64_t j = 0; j < columns; ++j) {
-          out[i * columns + j] += a[i * depth + k] * b[k * columns + j];
-        }
-      }
-    }
-  });
-}
-
-// [columns, rows] of a matrix [rows, columns].
-template <class Real>
-Numbers<Real> transposed(const Real* matrix, int64_t rows, int64_t columns) {
-  Numbers<Real> out(static_cast<std::size_t>(rows * columns));
-  parallel_for(0, columns, std::max<int64_t>(1, kUnitNumbers / std::max<int64_t>(1, rows)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = 0; i < rows; ++i) {
-                   for (int64_t j = begin; j < end; ++j) {
-                     out[static_cast<std::size_t>(j * rows + i)] = matrix[i * columns + j];
-                   }
-                 }
-               });
-  return out;
-}
-
-// The numbers of a tensor with contiguous memory, as fp32 or fp64.
-template <class Real>
-Numbers<Real> numbers_of(const Tensor& tensor) {
-  const Tensor source = to_contiguous(tensor);
-  Numbers<Real> out(static_cast<std::size_t>(source.numel()));
-  if constexpr (std::is_same_v<Real, double>) {
-    std::copy_n(source.const_data_ptr<double>(), out.size(), out.data());
-  } else {
-    const auto element = static_cast<int>(element_of(source.scalar_type()));
-    kernels().widen[element](source.const_data_ptr(), source.numel(), out.data());
-  }
+// a [rows, depth] @ b [depth, columns], both fp32 or fp64. Sums of fp32 are added in order.
+Tensor multiply(const Tensor& of_any_strides, const Tensor& b) {
+  const Tensor a = to_contiguous(of_any_strides);
+  if (is_fp64(a)) return torch::stable::matmul(a, b);
+  const Tensor out = empty({a.size(0), b.size(1)}, a);
+  project(kernels().matmul, {a.const_data_ptr(), a.size(0), a.size(1)}, weight_of_matrix(b),
+          {out.mutable_data_ptr(), a.size(0), b.size(1)});
   return out;
 }
 
 template <class Real>
-void write(const Real* numbers, const Tensor& out) {
-  if constexpr (std::is_same_v<Real, double>) {
-    std::copy_n(numbers, out.numel(), out.mutable_data_ptr<double>());
-  } else {
-    const auto element = static_cast<int>(element_of(out.scalar_type()));
-    kernels().narrow[element](numbers, out.numel(), out.mutable_data_ptr());
-  }
+Tensor zeros(int64_t rows, int64_t columns, const Tensor& like) {
+  Tensor made = empty({rows, columns}, dtype_of<Real>, like);
+  return zero_(made);
 }
 
-// The row of the outputs, and the token of its row, for the token at a position that is in part
-// `part` of the row. No row: the window is open, or was closed before.
-struct Place {
-  int64_t row;
-  int64_t token;
-};
-
-// Calls f(sequence, i, part, place) for each used token, i of its sequence, and each part of the
-// rows, with the place of its kv and score in the outputs, if it has one.
-template <class F>
-void for_each_token(const Batch& batch, const Sizes& sizes, const F& f) {
-  std::vector<std::size_t> first_windows(batch.sequences().size() + 1, batch.windows().size());
-  for (std::size_t w = batch.windows().size(); w-- > 0;) {
-    first_windows[static_cast<std::size_t>(batch.windows()[w].sequence)] = w;
-  }
-  for (std::size_t b = 0; b < batch.sequences().size(); ++b) {
-    const Sequence& sequence = batch.sequences()[b];
-    const int64_t first = sequence.start / sizes.ratio;
-    const int64_t last = (sequence.start + sequence.count) / sizes.ratio;
-    for (int64_t i = 0; i < sequence.count; ++i) {
-      const int64_t position = sequence.start + i;
-      for (int64_t part = 0; part < sizes.parts; ++part) {
-        const int64_t window = position / sizes.ratio + sizes.parts - 1 - part;
-        if (window < first || window >= last) continue;
-        const Window& row =
-            batch.windows()[first_windows[b] + static_cast<std::size_t>(window - first)];
-        f(sequence, i, part, Place{row.row, part * sizes.ratio + position % sizes.ratio});
-      }
-    }
-  }
+// The rows [first, first + count) of a matrix.
+Tensor rows_of(Tensor matrix, int64_t first, int64_t count) {
+  return torch::stable::narrow(matrix, 0, first, count);
 }
 
-// In fp64: each row of the tokens that `for_each_token` gives it.
-void train_fp64(const Train::Arguments& a, const Batch& batch, const Sizes& sizes,
-                const Train::Outputs& out) {
-  const int64_t width = sizes.width();
-  const int64_t hidden = a.wkv.size(1);
-  const Numbers<double> x = numbers_of<double>(used_rows(a.x, batch));
-  const Numbers<double> ape = numbers_of<double>(a.ape);
-  const auto project_fp64 = [&](const Tensor& weight) {
-    Numbers<double> products(static_cast<std::size_t>(batch.tokens() * width));
-    const Numbers<double> rows = numbers_of<double>(weight);
-    multiply(x.data(), transposed(rows.data(), width, hidden).data(), batch.tokens(), hidden, width,
-             products.data());
-    return products;
-  };
-  const Numbers<double> new_kv = project_fp64(a.wkv);
-  const Numbers<double> new_scores = project_fp64(a.wgate);
-  auto* const rows = out.cmp_kv.mutable_data_ptr<double>();
-  auto* const weights = out.softmax_score.mutable_data_ptr<double>();
-  auto* const kv = out.kv.mutable_data_ptr<double>();
-  std::fill_n(rows, out.cmp_kv.numel(), 0.0);
-  std::fill_n(kv, out.kv.numel(), 0.0);
-  std::fill_n(weights, out.kv.numel(), -std::numeric_limits<double>::infinity());
-  const int64_t channels = sizes.channels;
-  for_each_token(batch, sizes, [&](const Sequence& sequence, int64_t i, int64_t part, Place place) {
-    const int64_t from = (sequence.place + i) * width + part * channels;
-    const int64_t bias = (sequence.start + i) % sizes.ratio * width + part * channels;
-    const int64_t to = (place.row * sizes.tokens() + place.token) * channels;
-    for (int64_t c = 0; c < channels; ++c) {
-      kv[to + c] = new_kv[static_cast<std::size_t>(from + c)];
-      weights[to + c] =
-          new_scores[static_cast<std::size_t>(from + c)] + ape[static_cast<std::size_t>(bias + c)];
-    }
-  });
-  const int64_t covered = sizes.tokens() * channels;
-  for (int64_t row = 0; row < out.cmp_kv.numel() / channels; ++row) {
-    for (int64_t c = 0; c < channels; ++c) {
-      double* const of_channel = weights + row * covered + c;
-      double largest = -std::numeric_limits<double>::infinity();
-      for (int64_t k = 0; k < covered; k += channels) largest = std::max(largest, of_channel[k]);
-      double sum = 0;
-      for (int64_t k = 0; k < covered; k += channels) {
-        of_channel[k] = std::isinf(largest) ? 0 : std::exp(of_channel[k] - largest);
-        sum += of_channel[k];
-      }
-      for (int64_t k = 0; k < covered; k += channels) {
-        if (sum != 0) of_channel[k] /= sum;
-        rows[row * channels + c] += of_channel[k] * kv[row * covered + k + c];
-      }
-    }
-  }
+void copy(Tensor to, const Tensor& from) { copy_(to, from); }
+
+template <class Real>
+void train(const Train::Arguments& a, const Batch& batch, const Sizes& sizes,
+           const Train::Outputs& out) {
+  const Products products = project_tokens(a.x, a.wkv, a.wgate, a.ape, batch, sizes);
+  const auto* kv = static_cast<const Real*>(products.kv.const_data_ptr());
+  const auto* scores = static_cast<const Real*>(products.scores.const_data_ptr());
+  for (Tensor each : {out.cmp_kv, out.softmax_score, out.kv}) zero_(each);
+  compress_windows<Real>(batch, sizes,
+                         [&](int64_t index, int64_t position) -> Token<Real> {
+                           const Sequence& sequence =
+                               batch.sequences[static_cast<std::size_t>(index)];
+                           const int64_t at = (sequence.place + position) * sizes.width();
+                           return {kv + at, scores + at};
+                         },
+                         {out.cmp_kv, static_cast<Real*>(out.softmax_score.mutable_data_ptr()),
+                          static_cast<Real*>(out.kv.mutable_data_ptr())});
 }
 
 template <class Real>
-void backward_of(const Backward::Arguments& a, const Batch& batch, const Sizes& sizes,
-                 const Backward::Outputs& out) {
+void backward(const Backward::Arguments& a, const Batch& batch, const Sizes& sizes,
+              const Backward::Outputs& out) {
   const int64_t width = sizes.width();
   const int64_t channels = sizes.channels;
-  const int64_t covered = sizes.tokens() * channels;
-  const int64_t hidden = a.wkv.size(1);
-  const int64_t tokens = batch.tokens();
-  const Numbers<Real> d_rows = numbers_of<Real>(a.d_cmp_kv);
-  const Numbers<Real> weights = numbers_of<Real>(a.softmax_score);
-  const Numbers<Real> kv = numbers_of<Real>(a.kv);
+  const auto real = [](const Tensor& tensor) { return to_dtype(tensor, dtype_of<Real>); };
+  const std::vector<Real> d_rows = read_floats<Real>(a.d_cmp_kv);
+  const Tensor contiguous_weights = to_contiguous(a.softmax_score);
+  const Tensor contiguous_kv = to_contiguous(a.kv);
+  const auto* weights = static_cast<const Real*>(contiguous_weights.const_data_ptr());
+  const auto* kv = static_cast<const Real*>(contiguous_kv.const_data_ptr());
 
-  // For each row and channel, the sum over its tokens of weight times gradient of the weight.
-  Numbers<Real> sums(d_rows.size());
-  for (const Window& window : batch.windows()) {
-    const auto to = static_cast<std::size_t>(window.row * channels);
-    auto from = static_cast<std::size_t>(window.row * covered);
+  // The gradients of each used token's kv and score, side by side.
+  const Tensor d_products = zeros<Real>(batch.tokens, 2 * width, a.x);
+  const Tensor d_ape = zeros<Real>(sizes.ratio, width, a.x);
+  auto* const products = static_cast<Real*>(d_products.mutable_data_ptr());
+  auto* const bias = static_cast<Real*>(d_ape.mutable_data_ptr());
+  for (const Window& window : batch.windows) {
+    const Sequence& sequence = batch.sequences[static_cast<std::size_t>(window.sequence)];
+    const Real* const d_row = d_rows.data() + window.row * channels;
+    const int64_t first = window.row * sizes.tokens() * channels;
+    // For each channel, the sum over the row's tokens of weight times gradient of the weight.
+    std::vector<Real> sums(static_cast<std::size_t>(channels));
+    Real* const sum = sums.data();
+    for (int64_t from = first; from < first + sizes.tokens() * channels; from += channels) {
+      for (int64_t c = 0; c < channels; ++c) sum[c] += weights[from + c] * d_row[c] * kv[from + c];
+    }
     for (int64_t k = 0; k < sizes.tokens(); ++k) {
-      for (int64_t c = 0; c < channels; ++c, ++from) {
-        const std::size_t at = to + static_cast<std::size_t>(c);
-        sums[at] += weights[from] * d_rows[at] * kv[from];
+      const int64_t position = (window.number - sizes.parts + 1) * sizes.ratio + k;
+      if (position < sequence.start) continue;
+      const int64_t token = sequence.place + position - sequence.start;
+      const int64_t column = k / sizes.ratio * channels;
+      Real* const d_kv = products + token * 2 * width + column;
+      Real* const d_bias = bias + position % sizes.ratio * width + column;
+      const int64_t from = first + k * channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        d_kv[c] = weights[from + c] * d_row[c];
+        d_kv[width + c] = weights[from + c] * (d_row[c] * kv[from + c] - sum[c]);
+        d_bias[c] += d_kv[width + c];
       }
     }
   }
+  copy(out.d_ape, d_ape);
 
-  // The gradients of each token's kv and score, side by side: [tokens, 2 * width].
-  Numbers<Real> d_products(static_cast<std::size_t>(tokens * 2 * width));
-  Numbers<Real> d_ape(static_cast<std::size_t>(sizes.ratio * width));
-  for_each_token(batch, sizes, [&](const Sequence& sequence, int64_t i, int64_t part, Place place) {
-    Real* const d_kv = d_products.data() + (sequence.place + i) * 2 * width + part * channels;
-    Real* const d_bias =
-        d_ape.data() + (sequence.start + i) % sizes.ratio * width + part * channels;
-    auto from = static_cast<std::size_t>(place.row * covered + place.token * channels);
-    auto row = static_cast<std::size_t>(place.row * channels);
-    for (int64_t c = 0; c < channels; ++c, ++from, ++row) {
-      d_kv[c] = weights[from] * d_rows[row];
-      d_kv[width + c] = weights[from] * (d_rows[row] * kv[from] - sums[row]);
-      d_bias[c] += d_kv[width + c];
-    }
-  });
-  write(d_ape.data(), out.d_ape);
-
-  Numbers<Real> both = numbers_of<Real>(a.wkv);
-  const Numbers<Real> gate = numbers_of<Real>(a.wgate);
-  both.insert(both.end(), gate.begin(), gate.end());
-  Numbers<Real> d_used(static_cast<std::size_t>(tokens * hidden));
-  multiply(d_products.data(), both.data(), tokens, 2 * width, hidden, d_used.data());
-  Numbers<Real> d_x(static_cast<std::size_t>(a.x.numel()));
-  for (const Sequence& sequence : batch.sequences()) {
-    std::copy_n(d_used.data() + sequence.place * hidden, sequence.count * hidden,
-                d_x.data() + sequence.row * hidden);
+  const Tensor both =
+      call_op<Tensor>("aten::cat", "", std::vector<Tensor>{real(a.wkv), real(a.wgate)}, 0);
+  const Tensor d_used = multiply(d_products, both);
+  Tensor d_x = out.d_x;
+  zero_(d_x);
+  d_x = torch::stable::view(d_x, {-1, a.x.size(-1)});
+  for (const Sequence& sequence : batch.sequences) {
+    copy(rows_of(d_x, sequence.row, sequence.count),
+         rows_of(d_used, sequence.place, sequence.count));
   }
-  write(d_x.data(), out.d_x);
-
-  const Numbers<Real> x = numbers_of<Real>(used_rows(a.x, batch));
-  multiply(transposed(d_products.data(), tokens, 2 * width).data(), x.data(), 2 * width, tokens,
-           hidden, both.data());
-  write(both.data(), out.d_wkv);
-  write(both.data() + width * hidden, out.d_wgate);
+  const Tensor d_weights = multiply(torch::stable::transpose(d_products, 0, 1),
+                                    to_contiguous(real(used_rows(a.x, batch))));
+  copy(out.d_wkv, rows_of(d_weights, 0, width));
+  copy(out.d_wgate, rows_of(d_weights, width, width));
 }
 
 }  // namespace
@@ -230,29 +124,14 @@ void backward_of(const Backward::Arguments& a, const Batch& batch, const Sizes& 
 void train_cpu(const Train::Arguments& a, const Train::CallShape& s, const Train::Outputs& out) {
   const Sizes sizes{a.cmp_ratio, a.coff, s.C / a.coff};
   const Batch batch(Train::name, a.x, a.cu_seqlens, a.seqused, std::nullopt, sizes.ratio);
-  if (a.x.scalar_type() == ScalarType::Double) return train_fp64(a, batch, sizes, out);
-  const Products products = project_tokens(a.x, a.wkv, a.wgate, a.ape, batch, sizes);
-  const auto* kv = static_cast<const float*>(products.kv.const_data_ptr());
-  const auto* scores = static_cast<const float*>(products.scores.const_data_ptr());
-  compress_windows(
-      batch, sizes,
-      [&](int64_t index, int64_t position) -> Token {
-        const Sequence& sequence = batch.sequences()[static_cast<std::size_t>(index)];
-        const int64_t at = (sequence.place + position) * sizes.width();
-        return {kv + at, scores + at};
-      },
-      {out.cmp_kv, out.softmax_score.mutable_data_ptr<float>(), out.kv.mutable_data_ptr<float>()});
+  (is_fp64(a.x) ? &train<double> : &train<float>)(a, batch, sizes, out);
 }
 
 void backward_cpu(const Backward::Arguments& a, const Backward::CallShape& s,
                   const Backward::Outputs& out) {
   const Sizes sizes{a.cmp_ratio, a.coff, s.C / a.coff};
   const Batch batch(Backward::name, a.x, a.cu_seqlens, a.seqused, a.start_pos, sizes.ratio);
-  if (a.x.scalar_type() == ScalarType::Double) {
-    backward_of<double>(a, batch, sizes, out);
-  } else {
-    backward_of<float>(a, batch, sizes, out);
-  }
+  (is_fp64(a.x) ? &backward<double> : &backward<float>)(a, batch, sizes, out);
 }
 
 }  // namespace custom_pypto_compressor

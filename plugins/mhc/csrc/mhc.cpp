@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "cpu/mhc_kernels.h"
-#include "npu/launch.h"
-#include "ops.h"
+#include "registered.h"
 #include "sinkhorn_tiles.h"
 
 namespace custom_pypto_mhc {
@@ -48,20 +48,21 @@ Sizes sizes_of(const Tensor& x, int64_t rows = 0) {
   return {x.numel() / (streams * columns), streams, columns, streams * columns, rows};
 }
 
-// A contiguous argument, which it keeps alive.
-class Input {
+// The data of arguments, made contiguous: null without a tensor. It keeps copies alive. Kernels
+// write to no argument, though a call has some as void*.
+class Inputs {
  public:
-  explicit Input(const Tensor& tensor) : tensor_(to_contiguous(tensor)) {}
-  explicit Input(const std::optional<Tensor>& tensor) {
-    if (tensor.has_value()) tensor_ = to_contiguous(*tensor);
+  void* operator()(const Tensor& tensor) {
+    if (tensor.is_contiguous()) return const_cast<void*>(tensor.const_data_ptr());
+    copies_.push_back(to_contiguous(tensor));
+    return copies_.back().mutable_data_ptr();
   }
-  // Null without a tensor. Kernels write to no argument, though a call has some as void*.
-  void* data() const {
-    return tensor_.has_value() ? const_cast<void*>(tensor_->const_data_ptr()) : nullptr;
+  void* operator()(const std::optional<Tensor>& tensor) {
+    return tensor.has_value() ? (*this)(*tensor) : nullptr;
   }
 
  private:
-  std::optional<Tensor> tensor_;
+  std::vector<Tensor> copies_;
 };
 
 void* data_of(const Tensor& output) { return output.mutable_data_ptr(); }
@@ -94,23 +95,19 @@ void pre_cpu(const Pre::Arguments& a, const Pre::CallShape&, const Pre::Outputs&
   const bool is_kept = a.out_flag == 1;
   const Tensor h_mix = is_kept ? out.h_mix : empty({sizes.tokens, sizes.rows}, number, a.x);
   const Tensor inv_rms = is_kept ? out.inv_rms : empty({sizes.tokens}, number, a.x);
-  const Input x(a.x);
   const Tensor phi = phi_of(a);
-  const Input gamma(a.gamma);
-  const Input alpha(a.alpha);
-  const Input bias(a.bias);
-
+  Inputs data;
   const PreCall call = {sizes,
-                        x.data(),
-                        phi.const_data_ptr(),
-                        gamma.data(),
-                        alpha.data(),
+                        data(a.x),
+                        data(phi),
+                        data(a.gamma),
+                        data(a.alpha),
                         a.hc_eps,
                         data_of(h_mix),
                         data_of(inv_rms),
                         is_kept ? data_of(out.h_pre) : nullptr,
                         data_of(out.h_post),
-                        bias.data(),
+                        data(a.bias),
                         a.norm_eps,
                         a.inner_precise == 1,
                         data_of(out.h_res),
@@ -144,39 +141,21 @@ void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
   const Tensor grad_bias = empty({sizes.tokens, sizes.rows}, number, a.x);
   const Tensor grad_mix = empty({sizes.tokens, sizes.rows}, number, a.x);
   const Tensor x_factor = empty({sizes.tokens}, number, a.x);
-  const Input x(a.x);
-  const Input phi(a.phi);
-  const Input alpha(a.alpha);
-  const Input grad_h_in(a.grad_h_in);
-  const Input grad_h_post(a.grad_h_post);
-  const Input grad_h_res(a.grad_h_res);
-  const Input inv_rms(a.inv_rms);
-  const Input h_mix(a.h_mix);
-  const Input h_pre(a.h_pre);
-  const Input h_post(a.h_post);
-  const Input gamma(a.gamma);
-  const Input grad_x_post(a.grad_x_post);
-  PreGradCall call = {};
-  call.of.sizes = sizes;
-  call.of.x = x.data();
-  call.of.phi = phi.data();
-  call.of.gamma = gamma.data();
-  call.of.alpha = alpha.data();
-  call.of.hc_eps = a.hc_eps;
-  call.of.h_mix = h_mix.data();
-  call.of.inv_rms = inv_rms.data();
-  call.of.h_pre = h_pre.data();
-  call.of.h_post = h_post.data();
-  call.grad_h_in = grad_h_in.data();
-  call.grad_h_post = grad_h_post.data();
-  call.grad_h_res = grad_h_res.data();
-  call.grad_x_post = grad_x_post.data();
-  call.grad_bias = data_of(grad_bias);
-  call.grad_mix = data_of(grad_mix);
-  call.x_factor = data_of(x_factor);
-  call.grad_x = data_of(out.grad_x);
-  call.grad_phi = data_of(out.grad_phi);
-  call.grad_gamma = data_of(out.grad_gamma);
+  Inputs data;
+  void* const h_mix = data(a.h_mix);
+  void* const inv_rms = data(a.inv_rms);
+  PreGradCall call = {{sizes, data(a.x), data(a.phi), data(a.gamma), data(a.alpha), a.hc_eps, h_mix,
+                       inv_rms, data(a.h_pre), data(a.h_post), nullptr, 0, false, nullptr, nullptr},
+                      data(a.grad_h_in),
+                      data(a.grad_h_post),
+                      data(a.grad_h_res),
+                      data(a.grad_x_post),
+                      data_of(grad_bias),
+                      data_of(grad_mix),
+                      data_of(x_factor),
+                      data_of(out.grad_x),
+                      data_of(out.grad_phi),
+                      data_of(out.grad_gamma)};
   for_tokens(sizes, kernel.pre_grad_tokens, call);
 
   const int64_t parts = divide_up(sizes.columns, kGradColumns);
@@ -192,8 +171,8 @@ void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
   visit_dtype<float, double>(PreGrad::name, "alpha", number, [&](auto tag) {
     using Number = typename decltype(tag)::type;
     const auto* parts_of_bias = static_cast<const Number*>(grad_bias.const_data_ptr());
-    const auto* mix = static_cast<const Number*>(h_mix.data());
-    const auto* factors = static_cast<const Number*>(inv_rms.data());
+    const auto* mix = static_cast<const Number*>(h_mix);
+    const auto* factors = static_cast<const Number*>(inv_rms);
     auto* bias = static_cast<Number*>(data_of(out.grad_bias));
     double of_alpha[3] = {};
     for (int64_t row = 0; row < sizes.rows; ++row) {
@@ -214,85 +193,78 @@ void pre_grad_cpu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
 
 void post_cpu(const Post::Arguments& a, const Post::CallShape&, const Post::Outputs& out) {
   const Sizes sizes = sizes_of(a.x);
-  const Input x(a.x);
-  const Input h_res(a.h_res);
-  const Input h_out(a.h_out);
-  const Input h_post(a.h_post);
-  const PostCall call = {sizes,        x.data(),      h_res.data(),
-                         h_out.data(), h_post.data(), data_of(out.y)};
+  Inputs data;
+  const PostCall call = {sizes,         data(a.x),      data(a.h_res),
+                         data(a.h_out), data(a.h_post), data_of(out.y)};
   for_tokens(sizes, kernels_of(a.x).post[place_of(sizes.streams)], call);
 }
 
 void post_grad_cpu(const PostGrad::Arguments& a, const PostGrad::CallShape&,
                    const PostGrad::Outputs& out) {
   const Sizes sizes = sizes_of(a.x);
-  const Input grad_y(a.grad_y);
-  const Input x(a.x);
-  const Input h_res(a.h_res);
-  const Input h_out(a.h_out);
-  const Input h_post(a.h_post);
-  const PostGradCall call = {{sizes, x.data(), h_res.data(), h_out.data(), h_post.data(), nullptr},
-                             grad_y.data(),
-                             data_of(out.grad_x),
-                             data_of(out.grad_h_res),
-                             data_of(out.grad_h_out),
-                             data_of(out.grad_h_post)};
+  Inputs data;
+  const PostGradCall call = {
+      {sizes, data(a.x), data(a.h_res), data(a.h_out), data(a.h_post), nullptr},
+      data(a.grad_y),
+      data_of(out.grad_x),
+      data_of(out.grad_h_res),
+      data_of(out.grad_h_out),
+      data_of(out.grad_h_post)};
   for_tokens(sizes, kernels_of(a.x).post_grad[place_of(sizes.streams)], call);
 }
 
-// Runs `kernel` for the tiles of x, which y is like.
+// Runs a kernel for the tiles of x, which y is like.
 void run_tiles(void (*kernel)(const SinkhornTask&), const Tensor& x, int64_t iterations, double eps,
                const Tensor& y, void* norm, void* sum) {
   const int64_t n = x.size(x.dim() - 1);
   const int64_t tokens = x.numel() / (n * n);
   const SinkhornTiles tiles(tokens, n);
-  const Input from(x);
-  const int64_t bytes = static_cast<int64_t>(x.element_size());
-  const auto advance = [&](const void* data, int64_t numbers) {
-    return const_cast<char*>(static_cast<const char*>(data)) + numbers * bytes;
+  Inputs data;
+  void* const from = data(x);
+  const auto at = [&](void* numbers, int64_t place) -> void* {
+    const int64_t bytes = static_cast<int64_t>(x.element_size());
+    return numbers == nullptr ? nullptr : static_cast<char*>(numbers) + place * bytes;
   };
   const int64_t work = divide_up(tokens, std::max<int64_t>(tiles.count(), 1)) * iterations * n * n;
   parallel_for(0, tiles.count(), divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const TokenRange tile = tiles[i];
       const int64_t rows = 2 * iterations * tile.first * ops::ROW;
-      kernel({tile.count, iterations, eps, advance(from.data(), tile.first * n * n),
-              advance(data_of(y), tile.first * n * n),
-              norm == nullptr ? nullptr : advance(norm, rows * n),
-              sum == nullptr ? nullptr : advance(sum, rows)});
+      const int64_t place = tile.first * n * n;
+      kernel({tile.count, iterations, eps, at(from, place), at(data_of(y), place),
+              at(norm, rows * n), at(sum, rows)});
     }
   });
 }
 
 void sinkhorn_cpu(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
                   const Sinkhorn::Outputs& out) {
-  const bool is_kept = a.out_flag == 1;
+  const auto kept = [&](const Tensor& tensor) {
+    return a.out_flag == 1 ? data_of(tensor) : nullptr;
+  };
   run_tiles(kernels().sinkhorn[is_double(a.x.scalar_type())][place_of(s.n)], a.x, a.num_iters,
-            a.eps, out.y, is_kept ? data_of(out.norm) : nullptr,
-            is_kept ? data_of(out.sum) : nullptr);
+            a.eps, out.y, kept(out.norm), kept(out.sum));
 }
 
 void sinkhorn_grad_cpu(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
                        const SinkhornGrad::Outputs& out) {
   const int64_t tokens = a.grad_y.numel() / (s.n * s.n);
   if (tokens == 0) return;
-  const Tensor norm = to_contiguous(a.norm);
-  const Tensor sum = to_contiguous(a.sum);
-  run_tiles(kernels().sinkhorn_grad[is_double(norm.scalar_type())][place_of(s.n)], a.grad_y,
-            s.N / (2 * ops::ROW * tokens), 0, out.grad_x, const_cast<void*>(norm.const_data_ptr()),
-            const_cast<void*>(sum.const_data_ptr()));
+  Inputs data;
+  run_tiles(kernels().sinkhorn_grad[is_double(a.norm.scalar_type())][place_of(s.n)], a.grad_y,
+            s.N / (2 * ops::ROW * tokens), 0, out.grad_x, data(a.norm), data(a.sum));
 }
 
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<Pre>().impl<&pre_cpu>("CPU").impl<&npu::pre>("PrivateUse1");
-  plugin.def<PreGrad>().impl<&pre_grad_cpu>("CPU").impl<&npu::pre_grad>("PrivateUse1");
-  plugin.def<Sinkhorn>().impl<&sinkhorn_cpu>("CPU").impl<&npu::sinkhorn>("PrivateUse1");
-  plugin.def<SinkhornGrad>().impl<&sinkhorn_grad_cpu>("CPU").impl<&npu::sinkhorn_grad>(
+  plugin.def<Pre>().impl<&pre_cpu>("CPU").impl<&pre_npu>("PrivateUse1");
+  plugin.def<PreGrad>().impl<&pre_grad_cpu>("CPU").impl<&pre_grad_npu>("PrivateUse1");
+  plugin.def<Sinkhorn>().impl<&sinkhorn_cpu>("CPU").impl<&sinkhorn_npu>("PrivateUse1");
+  plugin.def<SinkhornGrad>().impl<&sinkhorn_grad_cpu>("CPU").impl<&sinkhorn_grad_npu>(
       "PrivateUse1");
-  plugin.def<Post>().impl<&post_cpu>("CPU").impl<&npu::post>("PrivateUse1");
-  plugin.def<PostGrad>().impl<&post_grad_cpu>("CPU").impl<&npu::post_grad>("PrivateUse1");
+  plugin.def<Post>().impl<&post_cpu>("CPU").impl<&post_npu>("PrivateUse1");
+  plugin.def<PostGrad>().impl<&post_grad_cpu>("CPU").impl<&post_grad_npu>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_mhc

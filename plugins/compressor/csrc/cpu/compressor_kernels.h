@@ -13,13 +13,14 @@ inline constexpr int64_t kMostTokens = 256;
 
 // One compressed row. In each channel it is the sum of kv over the tokens, weighted by the softmax
 // of their scores. Weights and sum are computed in the order of the tokens.
+template <class Real>
 struct RowTask {
-  const float* const* kv;      // for each token its [channels]
-  const float* const* scores;  // the same
-  int64_t tokens;              // from 1 to kMostTokens
+  const Real* const* kv;      // for each token its [channels]
+  const Real* const* scores;  // the same
+  int64_t tokens;             // from 1 to kMostTokens
   int64_t channels;
-  void* out;       // [channels]
-  float* weights;  // [tokens, channels], or null
+  void* out;      // [channels]
+  Real* weights;  // [tokens, channels], or null
 };
 
 // out[r, c] = the sum over k of rows[r, k] * weight[c, k], for the columns [first, last) of `out`.
@@ -42,15 +43,7 @@ struct KernelTable {
   int64_t (*product_scratch[custom_pypto::kFloatElements])(int64_t depth, int64_t count);
   // Of fp32 matrices, for the gradient.
   custom_pypto::cpu::MatmulKernel matmul;
-  void (*compress[custom_pypto::kFloatElements])(const RowTask& task);
-
-  // row[i] += other[i] for i < count.
-  void (*add)(float* row, const float* other, int64_t count);
-
-  // to[i] = from[i] as fp32 for i < count.
-  void (*widen[custom_pypto::kFloatElements])(const void* from, int64_t count, float* to);
-  // to[i] = from[i] rounded for i < count.
-  void (*narrow[custom_pypto::kFloatElements])(const float* from, int64_t count, void* to);
+  void (*compress[custom_pypto::kFloatElements])(const RowTask<float>& task);
 };
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)

@@ -10,7 +10,7 @@ namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
 using custom_pypto_compressor::kMostTokens;
-using custom_pypto_compressor::RowTask;
+using RowTask = custom_pypto_compressor::RowTask<float>;
 
 // The channels [first, first + count) of a row; count is kLanes if they are a whole vector.
 template <class Out, bool kIsWhole>
@@ -56,22 +56,6 @@ void compress(const RowTask& task) {
   if (first < task.channels) compress_lanes<Out, false>(task, first, task.channels - first);
 }
 
-void add_to(float* row, const float* other, int64_t count) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(row + i, add(load(row + i), load(other + i)));
-  for (; i < count; ++i) row[i] += other[i];
-}
-
-template <class From>
-void widen_row(const void* from, int64_t count, float* to) {
-  widen(static_cast<const From*>(from), 1, count, to);
-}
-
-template <class To>
-void narrow_row(const float* from, int64_t count, void* to) {
-  narrow(from, count, static_cast<To*>(to));
-}
-
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
 
@@ -85,9 +69,6 @@ constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
      &isa::Product<isa::Bf16>::scratch_bytes},
     isa::kMatmul<float>,
     {&isa::compress<float>, &isa::compress<isa::Fp16>, &isa::compress<isa::Bf16>},
-    &isa::add_to,
-    {&isa::widen_row<float>, &isa::widen_row<isa::Fp16>, &isa::widen_row<isa::Bf16>},
-    {&isa::narrow_row<float>, &isa::narrow_row<isa::Fp16>, &isa::narrow_row<isa::Bf16>},
 };
 
 }  // namespace custom_pypto_compressor

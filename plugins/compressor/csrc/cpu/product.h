@@ -16,190 +16,150 @@ namespace {
 using custom_pypto_compressor::ProductTask;
 
 // Sums of a tile: with a vector of each weight and one of a row they fill the registers.
-inline constexpr int kTileOfRows = kTileVectors > 2 ? 6 : 4;
-inline constexpr int kTileOfWeights = kTileVectors > 2 ? 4 : 2;
+inline constexpr int kTileOfRows = kTileVectors > 2 ? 6 : 3;
+inline constexpr int kTileOfWeights = 4;
+// Weights that are packed together: several tiles of them read a tile of rows from the L1 cache.
+inline constexpr int kGroup = 2 * kTileOfWeights;
+// Numbers of a row that are multiplied before the next row: a group of weights and a tile of rows
+// stay in the L1 cache meanwhile.
+inline constexpr int64_t kBlock = 32 * kLanes;
 
-// fp32 numbers, or others that are widened when they are loaded.
-template <class Element>
-struct Widened {
-  using Packed = float;
-  static constexpr int64_t kStep = kLanes;
-  template <class Stored>
-  static inline F32 load_step(const Stored* p) {
-    return load(p);
+// sums[r][w] += the dot product of `depth` numbers. `Stored` is fp32, or widened when it is loaded.
+// Prefetches as many numbers of `next`.
+template <int kRows, int kWeights, class Stored, class Element>
+void multiply_tile(const float* rows, int64_t row_stride, const Stored* weights, int64_t stride,
+                   int64_t depth, const Element* next, float* to) {
+  F32 sums[kRows][kWeights];
+  const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
+    unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      f(sums[i / kWeights][i % kWeights], to + (i / kWeights * kGroup + i % kWeights) * kLanes);
+    });
+  };
+  const auto add = [&](const float* a, int64_t a_stride, const Stored* b, int64_t b_stride)
+                       CUSTOM_PYPTO_INLINE_LAMBDA {
+                         F32 of_weight[kWeights];
+                         unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+                           of_weight[w] = load(b + w * b_stride);
+                         });
+                         unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+                           const F32 of_row = load(a + r * a_stride);
+                           unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+                             sums[r][w] = multiply_add(of_row, of_weight[w], sums[r][w]);
+                           });
+                         });
+                       };
+  each([](F32& sum, const float* from) CUSTOM_PYPTO_INLINE_LAMBDA { sum = load(from); });
+  int64_t k = 0;
+  for (; k + kLanes <= depth; k += kLanes) {
+    add(rows + k, row_stride, weights + k, stride);
+    __builtin_prefetch(next + k, 0, 2);
+    if constexpr (kRows == 1) {  // weights are read once: prefetch the same step of the next ones
+      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+        __builtin_prefetch(weights + (kWeights + w) * stride + k);
+      });
+    }
   }
-  static inline F32 accumulate(F32 sum, F32 a, F32 b) { return multiply_add(a, b, sum); }
-};
-
-#if defined(CUSTOM_PYPTO_CPU_BF16_DOT) && defined(__AVX512F__)
-struct Pairs {
-  using Packed = Bf16;
-  static constexpr int64_t kStep = 2 * kLanes;
-  static inline Bf16Pairs load_step(const Bf16* p) {
-    return load_pairs(reinterpret_cast<const char*>(p));
+  if (k < depth) {  // zeros behind the last numbers
+    float last_rows[kRows * kLanes] = {};
+    Stored last_weights[kWeights * kLanes] = {};
+    const auto rest = static_cast<size_t>(depth - k);
+    for (int i = 0; i < kRows; ++i) {
+      __builtin_memcpy(last_rows + i * kLanes, rows + i * row_stride + k, rest * sizeof(float));
+    }
+    for (int i = 0; i < kWeights; ++i) {
+      __builtin_memcpy(last_weights + i * kLanes, weights + i * stride + k, rest * sizeof(Stored));
+    }
+    add(last_rows, kLanes, last_weights, kLanes);
   }
-  static inline F32 accumulate(F32 sum, Bf16Pairs a, Bf16Pairs b) {
-    return dot_accumulate(sum, a, b);
-  }
-};
-template <class Element>
-struct DotOperands : Widened<Element> {};
-template <>
-struct DotOperands<Bf16> : Pairs {};
-#else
-template <class Element>
-struct DotOperands : Widened<Element> {};
-#endif
+  each([](const F32& sum, float* at) CUSTOM_PYPTO_INLINE_LAMBDA { store(at, sum); });
+}
 
 template <class Element>
 class Product {
-  using Operands = DotOperands<Element>;
-  using Packed = typename Operands::Packed;
-
-  // Vectors of a row that are multiplied before the next row: those of a tile's weights stay in the
-  // L1 cache meanwhile.
-  static constexpr int64_t kBlock = 32 * Operands::kStep;
-
  public:
-  // Rows are packed, an odd number of cache lines apart: at distances of a power of two they would
-  // share a few sets of the cache.
   static int64_t scratch_bytes(int64_t depth, int64_t count) {
-    return (count * stride(depth) + kTileOfWeights * stride(kBlock)) * size(sizeof(Packed)) +
-           count * kTileOfWeights * size(sizeof(F32));
+    return (count * (stride_of(depth) + kGroup * kLanes) + kGroup * stride_of(kBlock)) *
+           static_cast<int64_t>(sizeof(float));
   }
 
   static void run(const ProductTask& task) {
-    Product product(task);
+    const Product product(task);
     const auto* rows = static_cast<const Element*>(task.rows);
-    product.pack(rows, task.count, task.depth, product.stride_, product.rows_);
-    int64_t column = task.first;
-    for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
-      product.multiply<kTileOfWeights>(column);
+    for (int64_t i = 0; i < task.count; ++i) {
+      widen(rows + i * task.depth, 1, task.depth, product.rows_ + i * product.stride_);
     }
-    for (; column < task.last; ++column) product.multiply<1>(column);
+    for (int64_t column = task.first; column < task.last; column += kGroup) {
+      product.multiply(column, task.last - column < kGroup ? task.last - column : kGroup);
+    }
   }
 
  private:
   explicit Product(const ProductTask& task)
       : task_(task),
-        stride_(stride(task.depth)),
-        rows_(reinterpret_cast<Packed*>(task.scratch)),
-        weights_(rows_ + task.count * stride_),
-        sums_(reinterpret_cast<float*>(weights_ + kTileOfWeights * stride(kBlock))) {}
+        stride_(stride_of(task.depth)),
+        sums_(reinterpret_cast<float*>(task.scratch)),
+        weights_(sums_ + task.count * kGroup * kLanes),
+        rows_(weights_ + kGroup * stride_of(kBlock)) {}
 
-  static constexpr int64_t size(size_t bytes) { return static_cast<int64_t>(bytes); }
-  static constexpr int64_t stride(int64_t depth) {
-    constexpr int64_t kLine = 64 / size(sizeof(Packed));
-    return ((depth + kLine - 1) / kLine | 1) * kLine;
-  }
+  // Rows are an odd number of cache lines apart: at distances of a power of two they would share a
+  // few sets of the cache.
+  static constexpr int64_t stride_of(int64_t depth) { return ((depth + 15) / 16 | 1) * 16; }
 
-  // `count` rows of `depth` numbers.
-  void pack(const Element* from, int64_t count, int64_t depth, int64_t to_stride,
-            Packed* to) const {
-    for (int64_t i = 0; i < count; ++i) {
-      if constexpr (sizeof(Packed) == sizeof(Element)) {
-        __builtin_memcpy(to + i * to_stride, from + i * task_.depth,
-                         static_cast<size_t>(depth) * sizeof(Packed));
-      } else {
-        widen(from + i * task_.depth, 1, depth, to + i * to_stride);
-      }
-    }
-  }
-
-  // The columns [column, column + kWeights). Several tiles of rows share packed weights.
-  template <int kWeights>
-  void multiply(int64_t column) {
-    const auto* weights = static_cast<const Element*>(task_.weight) + column * task_.depth;
+  // `count` columns of the result.
+  void multiply(int64_t column, int64_t count) const {
+    const int64_t depth = task_.depth;
+    const auto* weights = static_cast<const Element*>(task_.weight) + column * depth;
+    for (int64_t i = 0; i < task_.count * kGroup; ++i) store(sums_ + i * kLanes, zero());
     if (task_.count <= kTileOfRows) {
-      multiply_rest<kTileOfRows, kWeights>(0, 0, task_.depth, weights, task_.depth);
+      multiply_columns<kTileOfRows>(0, 0, depth, weights, depth, weights + kGroup * depth, count);
     } else {
-      for (int64_t k = 0; k < task_.depth; k += kBlock) {
-        const int64_t depth = task_.depth - k < kBlock ? task_.depth - k : kBlock;
-        pack(weights + k, kWeights, depth, stride(kBlock), weights_);
-        int64_t row = 0;
-        for (; row + kTileOfRows <= task_.count; row += kTileOfRows) {
-          multiply_tile<kTileOfRows, kWeights>(row, k, depth, weights_, stride(kBlock));
+      for (int64_t k = 0; k < depth; k += kBlock) {
+        const int64_t numbers = depth - k < kBlock ? depth - k : kBlock;
+        for (int64_t w = 0; w < count; ++w) {
+          widen(weights + w * depth + k, 1, numbers, weights_ + w * stride_of(kBlock));
         }
-        multiply_rest<kTileOfRows - 1, kWeights>(row, k, depth, weights_, stride(kBlock));
+        for (int64_t row = 0; row < task_.count; row += kTileOfRows) {
+          // Each tile prefetches one weight's numbers that are packed next.
+          const Element* next = weights + row / kTileOfRows % kGroup * depth + k + kBlock;
+          multiply_columns<kTileOfRows>(row, k, numbers, weights_, stride_of(kBlock), next, count);
+        }
       }
     }
-    for (int64_t i = 0; i < task_.count * kWeights; ++i) {
-      task_.out[i / kWeights * task_.out_stride + column + i % kWeights] =
-          reduce_add(load(sums_ + i * kLanes));
+    for (int64_t i = 0; i < task_.count; ++i) {
+      for (int64_t w = 0; w < count; ++w) {
+        task_.out[i * task_.out_stride + column + w] =
+            reduce_add(load(sums_ + (i * kGroup + w) * kLanes));
+      }
     }
   }
 
-  // The rows from `row` on, of which there are at most kRows.
-  template <int kRows, int kWeights, class Stored>
-  void multiply_rest(int64_t row, int64_t first, int64_t depth, const Stored* weights,
-                     int64_t stride) {
+  // kRows rows from `row` on, or fewer if there are not as many.
+  template <int kRows, class Stored>
+  void multiply_columns(int64_t row, int64_t first, int64_t depth, const Stored* weights,
+                        int64_t stride, const Element* next, int64_t count) const {
     if constexpr (kRows > 0) {
-      if (task_.count - row == kRows) {
-        return multiply_tile<kRows, kWeights>(row, first, depth, weights, stride);
+      if (task_.count - row < kRows) {
+        return multiply_columns<kRows - 1>(row, first, depth, weights, stride, next, count);
       }
-      multiply_rest<kRows - 1, kWeights>(row, first, depth, weights, stride);
-    }
-  }
-
-  // Adds `depth` numbers from `first` on to the sums of a tile. `weights` begin at `first`.
-  template <int kRows, int kWeights, class Stored>
-  void multiply_tile(int64_t row, int64_t first, int64_t depth, const Stored* weights,
-                     int64_t stride) {
-    const Packed* const rows = rows_ + row * stride_ + first;
-    float* const at = sums_ + row * kWeights * kLanes;
-    F32 sums[kRows][kWeights];
-    unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-      sums[i / kWeights][i % kWeights] = first == 0 ? zero() : load(at + i * kLanes);
-    });
-    int64_t k = 0;
-    for (; k + Operands::kStep <= depth; k += Operands::kStep) {
-      add_step(sums, rows + k, stride_, weights + k, stride);
-      if constexpr (kRows == 1) {  // weights are read once: prefetch the same step of the next ones
-        unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-          __builtin_prefetch(weights + (kWeights + w) * stride + k);
-        });
+      const float* const rows = rows_ + row * stride_ + first;
+      float* const sums = sums_ + row * kGroup * kLanes;
+      int64_t w = 0;
+      for (; w + kTileOfWeights <= count; w += kTileOfWeights) {
+        multiply_tile<kRows, kTileOfWeights>(rows, stride_, weights + w * stride, stride, depth,
+                                             next, sums + w * kLanes);
+      }
+      for (; w < count; ++w) {
+        multiply_tile<kRows, 1>(rows, stride_, weights + w * stride, stride, depth, next,
+                                sums + w * kLanes);
       }
     }
-    if (k < depth) {  // zeros behind the last numbers
-      Packed last_rows[kRows * Operands::kStep] = {};
-      Stored last_weights[kWeights * Operands::kStep] = {};
-      const auto rest = static_cast<size_t>(depth - k);
-      for (int i = 0; i < kRows; ++i) {
-        __builtin_memcpy(last_rows + i * Operands::kStep, rows + i * stride_ + k,
-                         rest * sizeof(Packed));
-      }
-      for (int i = 0; i < kWeights; ++i) {
-        __builtin_memcpy(last_weights + i * Operands::kStep, weights + i * stride + k,
-                         rest * sizeof(Stored));
-      }
-      add_step(sums, last_rows, Operands::kStep, last_weights, Operands::kStep);
-    }
-    unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-      store(at + i * kLanes, sums[i / kWeights][i % kWeights]);
-    });
-  }
-
-  template <int kRows, int kWeights, class Stored>
-  static inline __attribute__((always_inline)) void add_step(F32 (&sums)[kRows][kWeights],
-                                                             const Packed* a, int64_t a_stride,
-                                                             const Stored* b, int64_t b_stride) {
-    decltype(Operands::load_step(b)) weights[kWeights];
-    unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-      weights[w] = Operands::load_step(b + w * b_stride);
-    });
-    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
-      const auto of_row = Operands::load_step(a + r * a_stride);
-      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-        sums[r][w] = Operands::accumulate(sums[r][w], of_row, weights[w]);
-      });
-    });
   }
 
   const ProductTask& task_;
   int64_t stride_;
-  Packed* rows_;
-  Packed* weights_;
   float* sums_;
+  float* weights_;
+  float* rows_;
 };
 
 }  // namespace

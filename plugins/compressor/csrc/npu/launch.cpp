@@ -1,15 +1,14 @@
 // The launches of CANN's kernels.
-#include "npu/launch.h"
-
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto_blocks/npu/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
-#include <algorithm>
 #include <vector>
 
-namespace custom_pypto_compressor::npu {
+#include "registered.h"
+
+namespace custom_pypto_compressor {
 namespace {
 
 using namespace custom_pypto;
@@ -24,10 +23,15 @@ const KernelChoice gradient_kernels(Backward::name, {"aclnnCompressorGrad"});
 
 constexpr int64_t kPages = 1;  // cache_mode
 
-void zero(Tensor tensor) { torch::stable::fill_(tensor, 0); }
+void zero(Tensor tensor) { torch::stable::zero_(tensor); }
 
-// Rows that no window has keep what is in the memory: the kernel does not write them.
-void launch_forward(const Op::Arguments& a, const Op::Outputs& out) {
+}  // namespace
+
+void compressor_npu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
+  if (a.x.numel() == 0) return zero(out.cmp_kv);
+  Op::check_limits(a, s);
+  Op::check_limits_of_aclnnCompressor(a, s);
+  // Rows that no window has keep what is in the memory: the kernel does not write them.
   std::vector<int64_t> sizes(out.cmp_kv.sizes().begin(), out.cmp_kv.sizes().end());
   sizes.insert(sizes.end() - 1, a.coff * a.cmp_ratio);
   // The kernel leaves the two undefined, but wants them as large as for training.
@@ -40,17 +44,7 @@ void launch_forward(const Op::Arguments& a, const Op::Outputs& out) {
                       a.state_cache.stride(0), false, out.cmp_kv, softmax_score, kv);
 }
 
-}  // namespace
-
-void compressor(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
-  if (a.x.numel() == 0) return zero(out.cmp_kv);
-  Op::check_limits(a, s);
-  Op::check_limits_of_aclnnCompressor(a, s);
-  launch_forward(a, out);
-}
-
-void compressor_train(const Train::Arguments& a, const Train::CallShape& s,
-                      const Train::Outputs& out) {
+void train_npu(const Train::Arguments& a, const Train::CallShape& s, const Train::Outputs& out) {
   // The gradient reads rows that no window has.
   for (const Tensor& each : {out.cmp_kv, out.softmax_score, out.kv}) zero(each);
   if (a.x.numel() == 0) return;
@@ -67,8 +61,8 @@ void compressor_train(const Train::Arguments& a, const Train::CallShape& s,
                       a.coff, kPages, state.stride(0), true, out.cmp_kv, out.softmax_score, out.kv);
 }
 
-void compressor_backward(const Backward::Arguments& a, const Backward::CallShape& s,
-                         const Backward::Outputs& out) {
+void backward_npu(const Backward::Arguments& a, const Backward::CallShape& s,
+                  const Backward::Outputs& out) {
   if (a.x.numel() == 0) {
     for (const Tensor& each : {out.d_x, out.d_wkv, out.d_wgate, out.d_ape}) zero(each);
     return;
@@ -81,4 +75,4 @@ void compressor_backward(const Backward::Arguments& a, const Backward::CallShape
                       out.d_wkv, out.d_wgate, out.d_ape);
 }
 
-}  // namespace custom_pypto_compressor::npu
+}  // namespace custom_pypto_compressor

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -23,36 +24,26 @@ class Sequence:
     start: int
 
 
-def sequences(
-    x: Tensor, cu_seqlens: Tensor | None, seqused: Tensor | None, start_pos: Tensor | None
-) -> Iterator[Sequence]:
+Integers = Tensor | None
+
+
+def sequences(x: Tensor, ends: Integers, used: Integers, starts: Integers) -> Iterator[Sequence]:
     """Yield the sequences of a call."""
-    if cu_seqlens is None:
-        ends = [b * x.shape[1] for b in range(x.shape[0] + 1)]
-    else:
-        ends = cu_seqlens.tolist()
-    for b in range(len(ends) - 1):
-        count = ends[b + 1] - ends[b] if seqused is None else int(seqused[b])
-        yield Sequence(b, ends[b], count, 0 if start_pos is None else int(start_pos[b]))
+    bounds = [b * x.shape[1] for b in range(len(x) + 1)] if ends is None else ends.tolist()
+    for b, (row, end) in enumerate(pairwise(bounds)):
+        count = end - row if used is None else int(used[b])
+        yield Sequence(b, row, count, 0 if starts is None else int(starts[b]))
 
 
 def windows(
-    x: Tensor,
-    cu_seqlens: Tensor | None,
-    seqused: Tensor | None,
-    start_pos: Tensor | None,
-    ratio: int,
+    x: Tensor, ends: Integers, used: Integers, starts: Integers, ratio: int
 ) -> Iterator[tuple[tuple[int, ...], Sequence, int]]:
     """Yield each window that a call closes: the place of its row, its sequence, its number."""
     packed = 0
-    for each in sequences(x, cu_seqlens, seqused, start_pos):
+    for each in sequences(x, ends, used, starts):
         first = each.start // ratio
         for window in range(first, (each.start + each.count) // ratio):
-            yield (
-                (packed,) if cu_seqlens is not None else (each.index, window - first),
-                each,
-                window,
-            )
+            yield (each.index, window - first) if ends is None else (packed,), each, window
             packed += 1
 
 
@@ -100,9 +91,7 @@ def compressor(
     state, table, width = state_cache.clone(), state_block_table.tolist(), wkv.shape[0]
     rows = x.double().flatten(0, -2)
     kv, scores = rows @ wkv.double().T, rows @ wgate.double().T
-    out = torch.zeros(
-        *row_count(x, cu_seqlens, cmp_ratio), width // coff, dtype=torch.float64, device="cpu"
-    )
+    out = x.new_zeros(*row_count(x, cu_seqlens, cmp_ratio), width // coff, dtype=torch.float64)
 
     def place(b: int, position: int) -> tuple[int, int]:
         size = state.shape[1]
@@ -141,16 +130,16 @@ def train(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """npu_compressor_train."""
     rows = x.double().flatten(0, -2)
-    new_kv, new_scores = rows @ wkv.double().T, rows @ wgate.double().T
+    both = rows @ wkv.double().T, rows @ wgate.double().T
+
+    def token(each: Sequence, position: int) -> tuple[Tensor, Tensor]:
+        kv, scores = (of_all[each.row + position] for of_all in both)
+        return kv, scores + ape[position % cmp_ratio]
+
     shape = (*row_count(x, cu_seqlens, cmp_ratio), coff * cmp_ratio, wkv.shape[0] // coff)
     weights, kv = torch.zeros(2, *shape, dtype=torch.float64, device="cpu")
     for index, each, window in windows(x, cu_seqlens, seqused, None, cmp_ratio):
-
-        def token(position: int, each: Sequence = each) -> tuple[Tensor, Tensor]:
-            at = each.row + position
-            return new_kv[at], new_scores[at] + ape[position % cmp_ratio]
-
-        kv[index], scores = row_tokens(window, cmp_ratio, coff, token)
+        kv[index], scores = row_tokens(window, cmp_ratio, coff, partial(token, each))
         weights[index] = scores.softmax(0)
     return (weights * kv).sum(-2).to(x.dtype), weights.to(ape.dtype), kv.to(ape.dtype)
 

@@ -132,91 +132,74 @@ def backward_arguments(sizes: Sizes, device: str) -> Arguments:
     return {name: moved[name] for name in names}
 
 
-_PLAIN = Sizes((17, 17))
-_RESIZED = Sizes((27, 27, 27), hidden=48, channels=23, block_size=5)
+_PLAIN = Sizes((17, 17), dtype=torch.bfloat16)
 _PACKED = Sizes((5, 37), is_packed=True, channels=22)
-_PACKED_RESIZED = Sizes(
-    (7, 5, 1, 9, 0, 19, 11), is_packed=True, hidden=48, channels=29, block_size=13
-)
-
-WHOLE: Cases = {
-    "float32": (_PLAIN, _RESIZED),
-    "bfloat16": (replace(_PLAIN, dtype=torch.bfloat16), None),
-    "float16-packed": (replace(_PACKED, dtype=torch.float16, integers=torch.int64), None),
-    "packed": (_PACKED, _PACKED_RESIZED),
-    "no-overlap": (replace(_PLAIN, coff=1, ratio=8), replace(_RESIZED, coff=1, ratio=8)),
-    "padded": (replace(_PACKED, padding=2), None),
-    "ragged": (Sizes((0, 13, 7)), None),
-    "ratio-128": (Sizes((260,), ratio=128, coff=1, hidden=24, block_size=32), None),
-    "no-tokens": (Sizes((0, 0), is_packed=True), None),
-    "no-sequences": (Sizes((), is_packed=True), None),
+_WHOLE: Cases = {
+    "plain": (_PLAIN, replace(_PLAIN, tokens=(27,) * 3, hidden=48, channels=23, block_size=5)),
+    "packed": (
+        _PACKED,
+        replace(_PACKED, tokens=(7, 5, 1, 9, 0, 19, 11), hidden=48, channels=29, block_size=13),
+    ),
+    "padded": (replace(_PACKED, padding=2, dtype=torch.float16, integers=torch.int64), None),
+    "ragged-no-overlap": (Sizes((0, 13, 37), coff=1, ratio=8), None),
+    "large": (Sizes((90, 90), hidden=640, channels=70), None),
 }
 """Calls of whole sequences, with the same call at other sizes."""
 
 _STEP = Sizes((1, 1, 1, 1, 1), starts=(3, 12, 7, 0, 16))
-_STEP_RESIZED = Sizes((1, 1, 1), starts=(7, 2, 11), hidden=48, channels=23, block_size=9)
 _RING = Sizes((5, 5, 5), starts=(5, 14, 3), block_size=14, cache_mode=2)
-_RING_RESIZED = Sizes((7,) * 6, (3, 9, 21, 0, 2, 40), block_size=16, cache_mode=2, channels=21)
-
-CONTINUED: Cases = {
-    "decode": (_STEP, _STEP_RESIZED),
-    "chunks-packed": (Sizes((6, 1, 9, 2), (5, 3, 8, 1), is_packed=True), None),
-    "chunks-no-overlap": (Sizes((7, 7), (5, 2), coff=1, ratio=5, dtype=torch.bfloat16), None),
-    "ring": (_RING, _RING_RESIZED),
-    "ring-packed": (
-        Sizes((4, 2, 3), (6, 2, 9), block_size=13, cache_mode=2, is_packed=True, coff=1),
-        None,
+_CONTINUED: Cases = {
+    "decode": (
+        _STEP,
+        replace(_STEP, tokens=(1,) * 3, starts=(7, 2, 11), hidden=48, channels=23, block_size=9),
     ),
+    "chunks": (Sizes((6, 1, 9, 2), (5, 3, 8, 1), is_packed=True, dtype=torch.bfloat16), None),
+    "ring": (
+        _RING,
+        replace(_RING, tokens=(7,) * 6, starts=(3, 9, 21, 0, 2, 40), block_size=16, channels=21),
+    ),
+    "ratio-128": (Sizes((133,), (124,), ratio=128, coff=1, hidden=24, block_size=32), None),
 }
 """Calls of sequences that have a state."""
 
 _NPU = Sizes((13, 13), hidden=1024, channels=128, block_size=32, dtype=torch.bfloat16)
-_NPU_PACKED = replace(_NPU, tokens=(9, 5, 14), is_packed=True, dtype=torch.float16)
+_NPU_PACKED: Cases = {
+    "packed": (replace(_NPU, tokens=(9, 5, 14), is_packed=True, dtype=torch.float16), None)
+}
 _NPU_STEP = replace(_NPU, tokens=(1, 1, 1), starts=(3, 10, 63))
 _CANN: Cases = {
-    "compressed-sparse": (replace(_NPU, starts=(5, 2)), None),
-    "packed": (_NPU_PACKED, None),
-    "heavily-compressed": (
-        replace(_NPU, tokens=(150,), starts=(100,), ratio=128, coff=1),
-        None,
-    ),
     "decode": (
         _NPU_STEP,
         replace(_NPU_STEP, tokens=(1,) * 5, starts=(7, 2, 95, 40, 11), block_size=40),
     ),
+    "heavily-compressed": (replace(_NPU, tokens=(150,), starts=(100,), ratio=128, coff=1), None),
     "ring": (replace(_NPU, tokens=(3, 3), starts=(5, 14), cache_mode=2), None),
+    **_NPU_PACKED,
 }
 _CANN_WHOLE: Cases = {
-    "whole": (replace(_NPU, tokens=(11, 11)), replace(_NPU, tokens=(17, 17, 17))),
-    "ragged": (replace(_NPU, tokens=(19, 6)), None),
-    "packed": (_NPU_PACKED, None),
-    "heavily-compressed": (replace(_NPU, tokens=(260, 260), ratio=128, coff=1), None),
+    "ragged": (replace(_NPU, tokens=(19, 6)), replace(_NPU, tokens=(17, 8, 17))),
+    **_NPU_PACKED,
 }
-_LARGE: Cases = {"large": (Sizes((90, 90), hidden=640, channels=70), None)}
 _SMALL: Cases = {
-    "float64": (Sizes((9, 9), hidden=3, channels=2, ratio=2, dtype=torch.float64), None),
-    "float64-packed": (
-        Sizes((7, 4), hidden=3, channels=2, ratio=3, coff=1, dtype=torch.float64, is_packed=True),
-        None,
-    ),
+    "float64": (Sizes((9, 9), hidden=3, channels=2, ratio=2, dtype=torch.float64), None)
 }
 
 
 def compressor_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor."""
-    cases = {**WHOLE, **CONTINUED, **_LARGE} if device == "cpu" else _CANN
+    cases = {**_WHOLE, **_CONTINUED} if device == "cpu" else _CANN
     return _samples(compressor_arguments, 5, cases, device)
 
 
 def train_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor_train."""
-    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    cases = {**_SMALL, **_WHOLE} if device == "cpu" else _CANN_WHOLE
     return _samples(train_arguments, 4, cases, device)
 
 
 def backward_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor_backward."""
-    cases = {**_SMALL, **WHOLE, **_LARGE} if device == "cpu" else _CANN_WHOLE
+    cases = {**_SMALL, **_WHOLE} if device == "cpu" else _CANN_WHOLE
     return _samples(backward_arguments, 11, cases, device)
 
 

@@ -26,19 +26,24 @@ class Matrices {
         token_(token),
         count_(task.tokens - token < kWidth ? task.tokens - token : kWidth) {}
 
-  // From matrices [tokens, n, n]. Lanes without a token are zero.
+  // Of matrices [tokens, n, n]. Lanes without a token are zero.
   void read(const void* from) {
-    for (int64_t lane = 0; lane < count_; ++lane) {
-      const Number* matrix = at<Number>(from, (token_ + lane) * kElements);
-      for (int i = 0; i < kElements; ++i) numbers_[i][lane] = matrix[i];
-    }
+    read_rows([&](int row, int64_t lane) { return matrix_at(from, row, lane); });
+  }
+  void write(void* to) const {
+    write_rows([&](int row, int64_t lane) { return matrix_at(to, row, lane); });
   }
 
-  void write(void* to) const {
-    for (int64_t lane = 0; lane < count_; ++lane) {
-      Number* matrix = at<Number>(to, (token_ + lane) * kElements);
-      for (int i = 0; i < kElements; ++i) matrix[i] = numbers_[i][lane];
-    }
+  // Of the task's norm.
+  void read_norm(int64_t step) {
+    read_rows([&](int row, int64_t lane) { return norm_at(step, row, lane); });
+  }
+  void keep(int64_t step) const {
+    write_rows([&](int row, int64_t lane) {
+      Number* const to = norm_at(step, row, lane);
+      for (int64_t i = kStreams; i < kRow; ++i) to[i] = 0;
+      return to;
+    });
   }
 
   void softmax() {
@@ -63,61 +68,34 @@ class Matrices {
 
   // Divides each column (or row) by its sum + eps.
   void normalise(bool is_column, Number eps, Sums& sums) {
-    const int step = is_column ? kStreams : 1;
-    const int next = is_column ? 1 : kStreams;
     for (int j = 0; j < kStreams; ++j) {
-      Vector sum = get(j * next);
-      for (int i = 1; i < kStreams; ++i) {
-        sum = CUSTOM_PYPTO_CPU_ISA::add(sum, get(j * next + i * step));
-      }
+      const auto place = [&](int i) { return is_column ? i * kStreams + j : j * kStreams + i; };
+      Vector sum = get(place(0));
+      for (int i = 1; i < kStreams; ++i) sum = CUSTOM_PYPTO_CPU_ISA::add(sum, get(place(i)));
       sum = CUSTOM_PYPTO_CPU_ISA::add(sum, spread(eps));
       store(sums[j], sum);
       const Vector factor = divide(spread(Number{1}), sum);
-      for (int i = 0; i < kStreams; ++i) {
-        put(j * next + i * step, multiply(get(j * next + i * step), factor));
-      }
+      for (int i = 0; i < kStreams; ++i) put(place(i), multiply(get(place(i)), factor));
     }
   }
 
   // The gradient before normalise(), of the gradient after it.
   void undo(bool is_column, const Matrices& result, const Sums& sums) {
-    const int step = is_column ? kStreams : 1;
-    const int next = is_column ? 1 : kStreams;
     for (int j = 0; j < kStreams; ++j) {
+      const auto place = [&](int i) { return is_column ? i * kStreams + j : j * kStreams + i; };
       Vector dot{};
       for (int i = 0; i < kStreams; ++i) {
-        const int place = j * next + i * step;
-        dot = multiply_add(get(place), result.get(place), dot);
+        dot = multiply_add(get(place(i)), result.get(place(i)), dot);
       }
       const Vector factor = divide(spread(Number{1}), load(sums[j]));
       for (int i = 0; i < kStreams; ++i) {
-        const int place = j * next + i * step;
-        put(place, multiply(subtract(get(place), dot), factor));
+        put(place(i), multiply(subtract(get(place(i)), dot), factor));
       }
     }
   }
 
   void multiply_by(const Matrices& other) {
     for (int i = 0; i < kElements; ++i) put(i, multiply(get(i), other.get(i)));
-  }
-
-  void keep(int64_t step) const {
-    for (int64_t lane = 0; lane < count_; ++lane) {
-      for (int row = 0; row < kStreams; ++row) {
-        Number* to = norm_at(step, row, lane);
-        for (int i = 0; i < kStreams; ++i) to[i] = numbers_[row * kStreams + i][lane];
-        for (int64_t i = kStreams; i < kRow; ++i) to[i] = 0;
-      }
-    }
-  }
-
-  void read_norm(int64_t step) {
-    for (int64_t lane = 0; lane < count_; ++lane) {
-      for (int row = 0; row < kStreams; ++row) {
-        const Number* from = norm_at(step, row, lane);
-        for (int i = 0; i < kStreams; ++i) numbers_[row * kStreams + i][lane] = from[i];
-      }
-    }
   }
 
   void keep_sums(int64_t step, const Sums& sums) const {
@@ -136,6 +114,31 @@ class Matrices {
   }
 
  private:
+  // row_at(row, lane) is where a row of a token's matrix begins.
+  template <class RowAt>
+  void read_rows(const RowAt& row_at) {
+    for (int64_t lane = 0; lane < count_; ++lane) {
+      for (int row = 0; row < kStreams; ++row) {
+        const Number* const from = row_at(row, lane);
+        for (int i = 0; i < kStreams; ++i) numbers_[row * kStreams + i][lane] = from[i];
+      }
+    }
+  }
+  template <class RowAt>
+  void write_rows(const RowAt& row_at) const {
+    for (int64_t lane = 0; lane < count_; ++lane) {
+      for (int row = 0; row < kStreams; ++row) {
+        Number* const to = row_at(row, lane);
+        for (int i = 0; i < kStreams; ++i) to[i] = numbers_[row * kStreams + i][lane];
+      }
+    }
+  }
+
+  template <class Data>
+  auto matrix_at(Data* data, int row, int64_t lane) const {
+    return at<Number>(data, (token_ + lane) * kElements + row * kStreams);
+  }
+
   Vector get(int i) const { return load(numbers_[i]); }
   void put(int i, Vector x) { store(numbers_[i], x); }
 
@@ -156,6 +159,13 @@ class Matrices {
   alignas(64) Number numbers_[kElements][kWidth] = {};
 };
 
+template <class Sums>
+void set_to_1(Sums& sums) {
+  for (auto& row : sums) {
+    for (auto& each : row) each = 1;
+  }
+}
+
 template <class Number, int kStreams>
 void sinkhorn(const SinkhornTask& task) {
   using Tokens = Matrices<Number, kStreams>;
@@ -165,9 +175,7 @@ void sinkhorn(const SinkhornTask& task) {
     Tokens matrices(task, token);
     matrices.read(task.x);
     matrices.softmax();
-    for (auto& row : sums) {
-      for (Number& each : row) each = 1;
-    }
+    set_to_1(sums);
     for (int64_t step = 0; step < 2 * task.iterations; ++step) {
       if (step > 0) matrices.normalise(step % 2 == 1, eps, sums);
       if (task.norm != nullptr) {
@@ -184,9 +192,7 @@ template <class Number, int kStreams>
 void sinkhorn_grad(const SinkhornTask& task) {
   using Tokens = Matrices<Number, kStreams>;
   alignas(64) typename Tokens::Sums sums;
-  for (auto& row : sums) {
-    for (Number& each : row) each = 1;
-  }
+  set_to_1(sums);
   for (int64_t token = 0; token < task.tokens; token += Tokens::kWidth) {
     Tokens grad(task, token);
     Tokens result(task, token);
@@ -197,9 +203,7 @@ void sinkhorn_grad(const SinkhornTask& task) {
       grad.undo(step % 2 == 1, result, sums);
     }
     // The softmax: its rows are divided by 1 here, and multiplied by themselves.
-    for (auto& row : sums) {
-      for (Number& each : row) each = 1;
-    }
+    set_to_1(sums);
     result.read_norm(0);
     grad.undo(false, result, sums);
     grad.multiply_by(result);

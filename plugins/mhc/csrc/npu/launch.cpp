@@ -1,14 +1,13 @@
 // Launches of CANN's kernels for hyper-connections. They take no empty tensors.
-#include "launch.h"
-
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
 
-#include <initializer_list>
 #include <optional>
 
-namespace custom_pypto_mhc::npu {
+#include "registered.h"
+
+namespace custom_pypto_mhc {
 namespace {
 
 using namespace custom_pypto;
@@ -28,11 +27,17 @@ const KernelChoice sinkhorn_grad_kernels(SinkhornGrad::name, {"aclnnMhcSinkhornB
 const KernelChoice post_kernels(Post::name, {"aclnnMhcPost"});
 const KernelChoice post_grad_kernels(PostGrad::name, {"aclnnMhcPostBackward"});
 
-std::optional<Tensor> to_contiguous(const std::optional<Tensor>& tensor) {
-  if (!tensor.has_value()) return std::nullopt;
-  return custom_pypto::to_contiguous(*tensor);
+// Whether there is something to launch. Throws if it is outside the limits.
+template <class Op>
+bool fits(const Tensor& x, const typename Op::Arguments& a, const typename Op::CallShape& s) {
+  if (x.numel() > 0) Op::check_limits(a, s);
+  return x.numel() > 0;
 }
+
 using custom_pypto::to_contiguous;
+std::optional<Tensor> to_contiguous(const std::optional<Tensor>& tensor) {
+  return tensor.has_value() ? std::optional<Tensor>(to_contiguous(*tensor)) : std::nullopt;
+}
 
 // A result that this call has, or null.
 std::optional<Tensor> result(bool is_given, const Tensor& tensor) {
@@ -41,9 +46,8 @@ std::optional<Tensor> result(bool is_given, const Tensor& tensor) {
 
 }  // namespace
 
-void pre(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& out) {
-  if (a.x.numel() == 0) return;
-  Pre::check_limits(a, s);
+void pre_npu(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& out) {
+  if (!fits<Pre>(a.x, a, s)) return;
   const auto& kernel = pre_kernels.get();
   const bool has_res = s.A == 3;
   const bool is_kept = a.out_flag == 1;
@@ -65,16 +69,13 @@ void pre(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& o
                       a.norm_eps, a.hc_eps, out.h_in, out.h_post, h_res, inv_rms, h_mix, h_pre);
 }
 
-void pre_grad(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
-              const PreGrad::Outputs& out) {
-  if (!a.gamma.has_value() || a.x.numel() == 0) {
-    Tensor zeros = out.grad_gamma;
-    torch::stable::fill_(zeros, 0);
-  }
+void pre_grad_npu(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
+                  const PreGrad::Outputs& out) {
+  const auto zero = [](Tensor tensor) { torch::stable::zero_(tensor); };
+  // The kernel does not write the gradient of a gamma that is not given.
+  if (!a.gamma.has_value() || a.x.numel() == 0) zero(out.grad_gamma);
   if (a.x.numel() == 0) {
-    for (Tensor each : {out.grad_phi, out.grad_alpha, out.grad_bias}) {
-      torch::stable::fill_(each, 0);
-    }
+    for (const Tensor& each : {out.grad_phi, out.grad_alpha, out.grad_bias}) zero(each);
     return;
   }
   PreGrad::check_limits(a, s);
@@ -87,40 +88,36 @@ void pre_grad(const PreGrad::Arguments& a, const PreGrad::CallShape& s,
                       out.grad_bias, out.grad_gamma);
 }
 
-void sinkhorn(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
-              const Sinkhorn::Outputs& out) {
-  if (a.x.numel() == 0) return;
-  Sinkhorn::check_limits(a, s);
+void sinkhorn_npu(const Sinkhorn::Arguments& a, const Sinkhorn::CallShape& s,
+                  const Sinkhorn::Outputs& out) {
+  if (!fits<Sinkhorn>(a.x, a, s)) return;
   const bool is_kept = a.out_flag == 1;
   CUSTOM_PYPTO_LAUNCH(sinkhorn_kernels.get(), aclnnMhcSinkhorn, to_contiguous(a.x),
                       static_cast<float>(a.eps), a.num_iters, out.y, result(is_kept, out.norm),
                       result(is_kept, out.sum));
 }
 
-void sinkhorn_grad(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
-                   const SinkhornGrad::Outputs& out) {
-  if (a.grad_y.numel() == 0) return;
-  SinkhornGrad::check_limits(a, s);
+void sinkhorn_grad_npu(const SinkhornGrad::Arguments& a, const SinkhornGrad::CallShape& s,
+                       const SinkhornGrad::Outputs& out) {
+  if (!fits<SinkhornGrad>(a.grad_y, a, s)) return;
   CUSTOM_PYPTO_LAUNCH(sinkhorn_grad_kernels.get(), aclnnMhcSinkhornBackward,
                       to_contiguous(a.grad_y), to_contiguous(a.norm), to_contiguous(a.sum),
                       out.grad_x);
 }
 
-void post(const Post::Arguments& a, const Post::CallShape& s, const Post::Outputs& out) {
-  if (a.x.numel() == 0) return;
-  Post::check_limits(a, s);
+void post_npu(const Post::Arguments& a, const Post::CallShape& s, const Post::Outputs& out) {
+  if (!fits<Post>(a.x, a, s)) return;
   CUSTOM_PYPTO_LAUNCH(post_kernels.get(), aclnnMhcPost, to_contiguous(a.x), to_contiguous(a.h_res),
                       to_contiguous(a.h_out), to_contiguous(a.h_post), out.y);
 }
 
-void post_grad(const PostGrad::Arguments& a, const PostGrad::CallShape& s,
-               const PostGrad::Outputs& out) {
-  if (a.x.numel() == 0) return;
-  PostGrad::check_limits(a, s);
+void post_grad_npu(const PostGrad::Arguments& a, const PostGrad::CallShape& s,
+                   const PostGrad::Outputs& out) {
+  if (!fits<PostGrad>(a.x, a, s)) return;
   CUSTOM_PYPTO_LAUNCH(post_grad_kernels.get(), aclnnMhcPostBackward, to_contiguous(a.grad_y),
                       to_contiguous(a.x), to_contiguous(a.h_res), to_contiguous(a.h_out),
                       to_contiguous(a.h_post), out.grad_x, out.grad_h_res, out.grad_h_out,
                       out.grad_h_post);
 }
 
-}  // namespace custom_pypto_mhc::npu
+}  // namespace custom_pypto_mhc

@@ -3,8 +3,6 @@
 README.md of the distribution defines every op in PyTorch; ops.toml is their contract.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The derivatives of the three ops: what their backward keeps, and the `_backward` op it calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

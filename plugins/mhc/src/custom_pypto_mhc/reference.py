@@ -1,16 +1,11 @@
 """Each op in plain PyTorch, in float64: what the conformance suite compares kernels with."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import torch
+from custom_pypto_plugin import SampleInput
 from torch import Tensor
-from torch.nn.functional import pad
-
-if TYPE_CHECKING:
-    from custom_pypto_plugin import SampleInput
 
 
 def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
@@ -134,50 +129,44 @@ def sinkhorn(
     """npu_mhc_sinkhorn."""
     n = x.shape[-1]
     matrices = x.double().reshape(-1, n, n)
-    result = matrices.softmax(-1)
-    steps, sums = [result], [torch.ones_like(result[..., :1])]
-    result = result + eps
+    steps, sums = [matrices.softmax(-1)], [torch.ones_like(matrices[..., 0])]
+    result = steps[0] + eps
     for step in range(1, 2 * num_iters):
-        total = result.sum(-2 if step % 2 else -1, keepdim=True) + eps
-        result = result / total
+        dim = -2 if step % 2 else -1
+        sums.append(result.sum(dim) + eps)
+        result = result / sums[-1].unsqueeze(dim)
         steps.append(result)
-        sums.append(total)
     norm, total = x.new_empty(0), x.new_empty(0)
     if out_flag:
-        tiles = [*_tiles(len(matrices), n)]
-        norm = torch.cat([_norm_of([each[tile] for each in steps]) for tile in tiles] or [norm])
-        total = torch.cat([_sums_of([each[tile] for each in sums]) for tile in tiles] or [total])
-    return result.reshape(x.shape).to(x.dtype), norm.to(x.dtype), total.to(x.dtype)
+        of_norm, of_sum = _places(len(matrices), n, 2 * num_iters)
+        norm = x.new_zeros(of_sum.numel() * n)
+        norm[of_norm] = torch.stack(steps).to(x.dtype)
+        # The numbers that fill the sums of rows up are ones.
+        total = x.new_zeros(of_sum.numel())
+        total[of_sum[::2]] = 1
+        total[of_sum[..., :n]] = torch.stack(sums).to(x.dtype)
+    return result.reshape(x.shape).to(x.dtype), norm, total
 
 
 def sinkhorn_backward(grad_y: Tensor, norm: Tensor, sum: Tensor) -> Tensor:  # noqa: A002
     """npu_mhc_sinkhorn_backward."""
     n = grad_y.shape[-1]
-    grads = grad_y.double().reshape(-1, n, n)
-    steps = sum.numel() // max(8 * len(grads), 1)
-    found = torch.empty_like(grads)
-    for tile in _tiles(len(grads), n):
-        grad, count = grads[tile], len(tile)
-        first = steps * 8 * int(tile[0])
-        results = norm.double()[first * n :][: steps * 8 * n * count]
-        results = results.reshape(steps, n, count, 8)[..., :n].transpose(1, 2)
-        totals = sum.double()[first:][: steps * 8 * count].reshape(steps // 2, 2, -1)
-        for step in range(steps - 1, 0, -1):
-            total, result = totals[step // 2, step % 2], results[step]
-            if step % 2:
-                dot = (grad * result).sum(-2, keepdim=True)
-                total = total.reshape(count, 8)[:, None, :n]
-            else:
-                dot = (grad * result).sum(-1, keepdim=True)
-                total = total.reshape(8, count).T[:, :n, None]
-            grad = (grad - dot) / total
-        dot = (grad * results[0]).sum(-1, keepdim=True)
-        found[tile] = results[0] * (grad - dot)
-    return found.reshape(grad_y.shape).to(grad_y.dtype)
+    grad = grad_y.double().reshape(-1, n, n)
+    of_norm, of_sum = _places(len(grad), n, sum.numel() // max(8 * len(grad), 1))
+    results, sums = norm.double()[of_norm], sum.double()[of_sum[..., :n]]
+    for step in range(len(results) - 1, -1, -1):
+        dim = -2 if step % 2 else -1
+        grad = grad - (grad * results[step]).sum(dim, keepdim=True)
+        # The first step is the softmax.
+        grad = grad / sums[step].unsqueeze(dim) if step else grad * results[0]
+    return grad.reshape(grad_y.shape).to(grad_y.dtype)
 
 
-def _tiles(tokens: int, n: int) -> Iterator[Tensor]:
-    """Return the tokens of each tile of norm and sum: csrc/sinkhorn_tiles.h explains them."""
+def _places(tokens: int, n: int, steps: int) -> tuple[Tensor, Tensor]:
+    """Return where norm has the numbers of each step, and sum, filled up to 8 for each token.
+
+    [steps, tokens, n, n] and [steps, tokens, 8]. csrc/sinkhorn_tiles.h explains the tiles.
+    """
     of_core = max(-(-tokens // 64), 1)
 
     def size(count: int) -> int:
@@ -185,24 +174,20 @@ def _tiles(tokens: int, n: int) -> Iterator[Tensor]:
 
     memory = (248 * 1024 - 64 - 512) // 2
     of_tile = of_core if size(of_core) <= memory else memory // size(1) // 8 * 8
-    for core in torch.split(torch.arange(tokens, device="cpu"), of_core) if tokens else ():
-        yield from torch.split(core, of_tile)
-
-
-def _norm_of(steps: list[Tensor]) -> Tensor:
-    filled = [pad(each, (0, 8 - each.shape[-1])).transpose(0, 1).flatten() for each in steps]
-    return torch.cat(filled)
-
-
-def _sums_of(sums: list[Tensor]) -> Tensor:
-    filled = []
-    for step, each in enumerate(sums):
-        row = each.flatten(-2)
-        if step % 2:
-            filled.append(pad(row, (0, 8 - row.shape[-1])).flatten())
-        else:
-            filled.append(pad(row, (0, 8 - row.shape[-1]), value=1).T.flatten())
-    return torch.cat(filled)
+    token = torch.arange(tokens, device="cpu")
+    first = token // of_core * of_core
+    first = first + (token - first) // of_tile * of_tile
+    end = torch.minimum(first // of_core * of_core + of_core, first + of_tile).clamp(max=tokens)
+    count, at = (end - first)[:, None], (token - first)[:, None]
+    step = torch.arange(steps, device="cpu")[:, None, None]
+    number = torch.arange(8, device="cpu")
+    begin = steps * 8 * first[:, None]
+    by_row = step * 8 * count + number * count + at
+    by_column = step * 8 * count + at * 8 + number
+    row = ((step * n + number[:n]) * count + at) * 8
+    return (begin * n + row)[..., None] + number[:n], begin + torch.where(
+        step % 2 == 0, by_row, by_column
+    )
 
 
 def post(x: Tensor, h_res: Tensor | None, h_out: Tensor, h_post: Tensor) -> Tensor:
