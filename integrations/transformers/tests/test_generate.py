@@ -121,7 +121,7 @@ def test_every_layer_and_step_runs_on_the_ops(model: Any, mask: Tensor) -> None:
 # How often a forward pass calls each op.
 CALLS = {
     "deepseek_v4": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_mla": 3},
-    "glm5_next": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_attention": 1},
+    "glm5_next": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_mla": 1},
 }
 
 
