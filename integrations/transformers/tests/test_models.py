@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-import transformers
 from tiny_models import (
     EVERY_FAMILY,
     OpCalls,
@@ -155,27 +154,3 @@ def test_axk2_generates_the_tokens_of_eager() -> None:
     mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
     options = {"attention_mask": mask, "max_new_tokens": 8}
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
-
-
-# transformers derives them from the served ones, but their layers compute something else: sinks,
-# gates, shared or pooled keys, layers of other kinds.
-OTHERS: dict[str, dict[str, Any]] = {
-    "HYV4": {},
-    "MistralLarge4Text": {},
-    "Dots3NoteText": {"rope_parameters": None},
-}
-
-
-# A release may be older than a family.
-@pytest.mark.parametrize(
-    "prefix", [name for name in OTHERS if hasattr(transformers, f"{name}Config")]
-)
-def test_other_families_are_refused_and_keep_the_classes_of_transformers(prefix: str) -> None:
-    sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
-    config = getattr(transformers, f"{prefix}Config")(**sizes)
-    torch.manual_seed(0)
-    model = AutoModel.from_config(config, attn_implementation="custom_pypto").eval()
-    assert classes_of_ours(model) == set()
-    message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
-    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
-        model(prompt(1, TOKENS))

@@ -30,13 +30,13 @@ def parts_of(difference: Difference) -> list[tuple[Difference, str]]:
     """List the paths of all that is compared."""
     paths: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        find = Parts._find
+        find = Parts.find
 
         def noted(self: Parts, path: str) -> Any:
-            paths.append(f"{self._module}.{path}")
+            paths.append(self.whole_name(path))
             return find(self, path)
 
-        patch.setattr(Parts, "_find", noted)
+        patch.setattr(Parts, "find", noted)
         assert difference() is None
     return [(difference, path) for path in paths]
 

@@ -245,10 +245,11 @@ def _attend_absorbed(
             queries, cache, scale, indices=indices, sinks=sinks, want_lse=want_lse
         )
     if loss is not None:
-        keys = cache[:, :, None]
         if isinstance(cache, Pages):
             queries = torch.cat([queries, ropes], -1)
             keys = torch.cat([cache.latents, cache.ropes], -1)
+        else:
+            keys = cache[:, :, None]
         loss.add(queries, keys, indices, lse, scale)
     out = out.view(batch * tokens, heads, latent).transpose(0, 1)
     return _tokens_first(torch.bmm(out, to_value), batch)
