@@ -144,8 +144,12 @@ DOTS_SIZES: dict[str, Any] = {
     "sliding_window": 12,
     "rope_parameters": None,
     "head_dim": 48,
-    **{"swa_num_attention_heads": 2, "swa_num_key_value_heads": 2, "swa_q_lora_rank": 40},
-    **{"swa_kv_lora_rank": 32, "swa_head_dim": 24, "swa_qk_nope_head_dim": 16},
+    "swa_num_attention_heads": 2,
+    "swa_num_key_value_heads": 2,
+    "swa_q_lora_rank": 40,
+    "swa_kv_lora_rank": 32,
+    "swa_head_dim": 24,
+    "swa_qk_nope_head_dim": 16,
     "swa_v_head_dim": 16,
 }
 OF_FAMILY = {
