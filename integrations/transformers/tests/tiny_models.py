@@ -131,11 +131,11 @@ POOLED_SIZES: dict[str, Any] = {
     "indexer_types": ["full", "full"],
 }
 MISTRAL_SIZES: dict[str, Any] = {
-    "num_hidden_layers": 4,
-    "mlp_layer_types": ["dense", "sparse", "dense", "dense"],
-    "indexer_types": ["full", "full", "shared", "full"],
-    "no_rope_layers": [1, 0, 1, 0],
-    "kv_source_layers": [0, 1, 0, 1],
+    "num_hidden_layers": 3,
+    "mlp_layer_types": ["dense", "sparse", "dense"],
+    "indexer_types": ["full", "full", "shared"],
+    "no_rope_layers": [1, 0, 1],
+    "kv_source_layers": [0, 1, 0],
     "n_group": 1,
 }
 DOTS_SIZES: dict[str, Any] = {

@@ -89,7 +89,7 @@ def attend(
     if isinstance(attention_mask, Tensor) and isinstance(module, PooledAttention):
         keys, tokens = key.shape[2], query.shape[2]
         indices, attention_mask = attention_mask, KeyRanges(tokens, keys, keys - tokens)
-    elif indices is None and getattr(attention_mask, "window", None) is not None:
+    elif indices is None and isinstance(attention_mask, KeyRanges) and attention_mask.window:
         indices = attention_mask.window_positions(query.device).int()
         indices = indices.expand(len(query), -1, -1)
     want_weights = bool(

@@ -56,8 +56,8 @@ class CompressedAttention:
                 lengths = _lengths(position_ids, attention_mask, rate)
             reason = self._why_not(hidden_states, attention_mask, lengths, kwargs)
             if reason is None:
-                inputs = hidden_states, position_embeddings, position_ids
-                return self._attend(*inputs, attention_mask, lengths, cache), None
+                taken = hidden_states, position_embeddings, position_ids
+                return self._attend(*taken, attention_mask, lengths, cache), None
             warn_once(reason)
             if isinstance(attention_mask, KeyRanges):
                 attention_mask = attention_mask.dense(hidden_states.device)

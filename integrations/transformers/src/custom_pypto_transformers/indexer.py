@@ -168,7 +168,7 @@ class LastRotatedIndexer(FusedIndexer):
 class ScaledIndexer(FusedIndexer):
     """The indexer of Mistral Large 4: its queries come from hidden states, scaled by positions."""
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         hidden_states: Tensor,
         position_embeddings: tuple[Tensor, Tensor],

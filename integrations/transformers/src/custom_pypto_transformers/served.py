@@ -161,8 +161,7 @@ def _latent(
     text: str = "",
     own: tuple[str, ...] = (),
 ) -> Family:
-    names = f"{prefix}{text}Indexer", f"{prefix}{text}Attention"
-    layers = dict(zip(names, (mixin, LatentAttention), strict=True))
+    layers = {f"{prefix}{text}Indexer": mixin, f"{prefix}{text}Attention": LatentAttention}
     return Family(folder, prefix, layers, _check_latent, rope, own)
 
 
