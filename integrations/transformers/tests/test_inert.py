@@ -1,15 +1,14 @@
 """Under another implementation a model runs transformers' own code, as in a process without us."""
 
-import os
 import sys
 from pathlib import Path
 
 import torch
-from programs import run_python
+from fork_server import ForkServer
 
 # Computes all twice, before and after it imports us.
 SCRIPT = """
-import sys
+import os, sys
 import torch
 import tiny_models
 from tiny_models import DENSE, FAMILIES, LATER, WITH_ROWS, make_model, padding, prompt
@@ -66,14 +65,15 @@ def results(name):
     return found
 
 theirs = results(None)
-torch.save([theirs, results("custom_pypto_transformers")], sys.argv[1])
+torch.save([theirs, results("custom_pypto_transformers")], os.environ["RESULTS"])
 """
 
 
-def test_eager_and_sdpa_run_the_code_of_transformers(tmp_path: Path) -> None:
+def test_eager_and_sdpa_run_the_code_of_transformers(server: ForkServer, tmp_path: Path) -> None:
     """Logits, tokens, gradients, attentions, the functions that run, and the modules' classes."""
     file = tmp_path / "results.pt"
-    run_python("-c", SCRIPT, file, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    done = server.run(SCRIPT, [Path(each) for each in sys.path], {"RESULTS": str(file)})
+    assert done.returncode == 0, done.stderr
     theirs, ours = torch.load(file, weights_only=False)
     assert ours.keys() == theirs.keys()
     assert len(ours) >= 5

@@ -1,17 +1,17 @@
 """What a release changed of transformers' private parts is found at import; then sdpa runs."""
 
-import os
 import pkgutil
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 from custom_pypto_transformers import growing_cache, requirements, served
 from custom_pypto_transformers.parts import Parts
-from programs import run_python
+from fork_server import ForkServer
 
 Difference = Callable[[], str | None]
 DIFFERENCES: list[Difference] = [
@@ -106,9 +106,10 @@ for each in caught:
 """
 
 
-def test_what_changed_is_left_to_transformers_with_one_warning_each() -> None:
+def test_what_changed_is_left_to_transformers_with_one_warning_each(server: ForkServer) -> None:
     """A family with another indexer, one without its base class, and the layers of caches."""
-    done = run_python("-c", CHANGES, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    done = server.run(CHANGES, [Path(each) for each in sys.path], {})
+    assert done.returncode == 0, done.stderr
     v32, others, axk2, base, indexer, layer = done.stdout.splitlines()
     assert (v32, others, axk2) == ("sdpa True", "custom_pypto DynamicIndexedLayer", "sdpa")
     assert base.startswith("AXK2 cannot have attn_implementation='custom_pypto': transformers ")
