@@ -21,7 +21,7 @@ DIFFERENCES: list[Difference] = [
     *(
         partial(served.difference_of, family)
         for family in served.FAMILIES
-        if find_spec(family.module) is not None
+        if find_spec(family.module.rpartition(".")[0]) is not None
     ),
 ]
 

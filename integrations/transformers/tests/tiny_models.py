@@ -26,6 +26,7 @@ PREFIXES = {
     "glm_moe_dsa": "GlmMoeDsa",
     "axk2": "AXK2",
     "hy_v4": "HYV4",
+    "hy_v4_vl": "HYV4VL",
     "mistral_large4": "MistralLarge4",
     "dots3_note": "Dots3Note",
     "deepseek_v4": "DeepseekV4",
@@ -41,7 +42,7 @@ def _that_exist(*families: str) -> tuple[str, ...]:
 # Their layers select tokens by their own keys.
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
 # Their layers do too, and have sinks, scaled queries, shared keys or windows beside it.
-LATER = _that_exist("hy_v4", "mistral_large4", "dots3_note")
+LATER = _that_exist("hy_v4", "hy_v4_vl", "mistral_large4", "dots3_note")
 # Their layers select rows that stand for several tokens.
 WITH_ROWS = _that_exist("deepseek_v4", "glm5_next")
 EVERY_FAMILY = pytest.mark.parametrize("model", FAMILIES + LATER + WITH_ROWS, indirect=True)
@@ -152,16 +153,26 @@ DOTS_SIZES: dict[str, Any] = {
     "swa_qk_nope_head_dim": 16,
     "swa_v_head_dim": 16,
 }
+HY_SIZES: dict[str, Any] = {
+    "n_group": 1,
+    "mlp_layer_types": ["dense", "sparse"],
+    "indexer_types": ["full", "full"],
+}
 OF_FAMILY = {
     "deepseek_v4": V4_SIZES,
     "glm5_next": POOLED_SIZES,
-    "hy_v4": {"n_group": 1, "mlp_layer_types": ["dense", "sparse"], "indexer_types": ["full"] * 2},
+    "hy_v4": HY_SIZES,
+    "hy_v4_vl": {
+        **HY_SIZES,
+        "rope_parameters": {**SIZES["rope_parameters"], "mrope_section": [4, 2, 2]},
+    },
     "mistral_large4": MISTRAL_SIZES,
     "dots3_note": DOTS_SIZES,
 }
 VISION: dict[str, dict[str, Any]] = {
     "glm5_next": {"depth": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
     "mistral_large4": {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2},
+    "hy_v4_vl": {"num_hidden_layers": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
 }
 
 # Without experts no operation depends on data, and the whole model is one graph.

@@ -95,7 +95,7 @@ def difference_of(family: Family) -> str | None:
     parts.check(f"{family.prefix}PreTrainedModel.post_init", 1)
     parts.check(f"{family.prefix}PreTrainedModel.set_attn_implementation", 2)
     for name in family.own:
-        parts.reads(f"{name}.forward", "get_interface scaling dropout")
+        parts.reads(f"{name}.forward", "get_interface scaling")
     family.check(parts, family)
     return parts.difference()
 
@@ -170,6 +170,13 @@ FAMILIES = (
     _latent("glm_moe_dsa", "GlmMoeDsa", _INTERLEAVED),
     _latent("axk2", "AXK2", "apply_rotary_pos_emb"),
     _latent("hy_v4", "HYV4", "apply_rotary_pos_emb", LastRotatedIndexer),
+    _latent(
+        "hy_v4_vl",
+        "HYV4VL",
+        "apply_rotary_pos_emb",
+        LastRotatedIndexer,
+        own=("HYV4VLVisionAttention",),
+    ),
     _latent(
         "mistral_large4",
         "MistralLarge4",
