@@ -154,3 +154,17 @@ def test_axk2_generates_the_tokens_of_eager() -> None:
     mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
     options = {"attention_mask": mask, "max_new_tokens": 8}
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
+
+
+@pytest.mark.skipif("mistral_large4" not in tiny_models.LATER, reason="a release without it")
+@pytest.mark.usefixtures("no_grad")
+def test_a_vision_tower_runs_transformers_own_attention() -> None:
+    model = tiny_models.make_model("mistral_large4")
+    side = 2 * model.config.vision_config.patch_size
+
+    def see() -> Tensor:
+        tower, image = model.model.vision_tower, torch.linspace(-1, 1, 3 * side**2)
+        sizes = torch.tensor([[side, side]])
+        return tower(image.view(1, 3, side, side), image_sizes=sizes).last_hidden_state
+
+    assert_close(see(), under("eager", model, see))
