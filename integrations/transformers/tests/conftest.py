@@ -7,6 +7,23 @@ import pytest
 import tiny_models
 import torch
 from custom_pypto_transformers import fallback
+from fork_server import ForkServer
+
+# The dear imports, and nothing of ours.
+IMPORTS = """
+import torch, transformers
+from transformers import AutoModelForCausalLM, DynamicCache, StaticCache
+from transformers.models.deepseek_v32 import modeling_deepseek_v32
+"""
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
+    """Runs Python with transformers imported."""
+    folder = tmp_path_factory.mktemp("server")
+    started = ForkServer([], folder, options=("-W", "ignore"), imports=IMPORTS)
+    yield started
+    started.close()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 import torch
-from tiny_models import CACHE, assert_close, make_cache, make_model, padding, prompt, under
+from tiny_models import (
+    CACHE,
+    SIZES,
+    WITH_ROWS,
+    assert_close,
+    make_cache,
+    make_model,
+    padding,
+    prompt,
+    under,
+)
 from torch import Tensor
 from torch._dynamo.utils import counters
 
@@ -29,23 +39,44 @@ def compiled(model: Any, **options: Any) -> Any:
     return torch.compile(model, fullgraph=True, **{"backend": "aot_eager", **options})
 
 
+ONE_OF_LATER: dict[str, dict[str, Any]] = {
+    "deepseek_v4": {
+        "layer_types": ["compressed_sparse_attention"],
+        "mlp_layer_types": ["moe"],
+        "num_experts_per_tok": SIZES["n_routed_experts"],
+    },
+    "glm5_next": {"layer_types": ["indexed_attention"], "mlp_layer_types": ["dense"]},
+}
+
+
+# aot_eager also traces the fake kernels with their gradients.
 @pytest.mark.parametrize(
-    ("family", "mask"), [("deepseek_v32", None), ("glm_moe_dsa", LEFT)], ids=["unpadded", "padded"]
+    ("family", "mask", "backend"),
+    [
+        ("deepseek_v32", None, "aot_eager"),
+        *((family, LEFT, "eager") for family in WITH_ROWS),
+    ],
+    ids=["deepseek_v32", *WITH_ROWS],
 )
-def test_prefill(family: str, mask: Tensor | None) -> None:
-    model = make_model(family, **ONE_LAYER)
+def test_prefill(family: str, mask: Tensor | None, backend: str) -> None:
+    """DeepSeek-V4 runs transformers' attention, GLM-5.3 transformers' selection."""
+    model = make_model(family, **{**ONE_LAYER, **ONE_OF_LATER.get(family, {})})
 
     def run(call: Any) -> Tensor:
         out = call(prompt(2, TOKENS), attention_mask=mask, use_cache=False).logits
         return out if mask is None else out[mask.bool()]
 
-    assert_close(run(compiled(model)), under("eager", model, lambda: run(model)))
+    found = run(compiled(model, backend=backend))
+    assert_close(found, under("eager", model, lambda: run(model)))
 
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [("static", {}), ("growing", {}), ("static", {"dynamic": True, "backend": "eager"})],
-    ids=["static", "growing", "static, with sizes that are symbols"],
+    [
+        ("growing", {"backend": "eager"}),
+        ("static", {"dynamic": True}),
+    ],
+    ids=["growing", "static, with sizes that are symbols"],
 )
 def test_a_step_of_decoding(kind: str, options: dict[str, Any]) -> None:
     model, ids = make_model("deepseek_v32", **ONE_LAYER), prompt(2, TOKENS)

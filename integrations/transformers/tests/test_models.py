@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-import transformers
 from tiny_models import (
     EVERY_FAMILY,
     OpCalls,
@@ -157,25 +156,15 @@ def test_axk2_generates_the_tokens_of_eager() -> None:
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
-# transformers derives them from the served ones, but their layers compute something else: sinks,
-# gates, shared or pooled keys, layers of other kinds.
-OTHERS: dict[str, dict[str, Any]] = {
-    "HYV4": {},
-    "MistralLarge4Text": {},
-    "Dots3NoteText": {"rope_parameters": None},
-}
+@pytest.mark.skipif("mistral_large4" not in tiny_models.LATER, reason="a release without it")
+@pytest.mark.usefixtures("no_grad")
+def test_a_vision_tower_runs_transformers_own_attention() -> None:
+    model = tiny_models.make_model("mistral_large4")
+    side = 2 * model.config.vision_config.patch_size
 
+    def see() -> Tensor:
+        tower, image = model.model.vision_tower, torch.linspace(-1, 1, 3 * side**2)
+        sizes = torch.tensor([[side, side]])
+        return tower(image.view(1, 3, side, side), image_sizes=sizes).last_hidden_state
 
-# A release may be older than a family.
-@pytest.mark.parametrize(
-    "prefix", [name for name in OTHERS if hasattr(transformers, f"{name}Config")]
-)
-def test_other_families_are_refused_and_keep_the_classes_of_transformers(prefix: str) -> None:
-    sizes = {**tiny_models.SIZES, **OTHERS[prefix]}
-    config = getattr(transformers, f"{prefix}Config")(**sizes)
-    torch.manual_seed(0)
-    model = AutoModel.from_config(config, attn_implementation="custom_pypto").eval()
-    assert classes_of_ours(model) == set()
-    message = "attn_implementation='custom_pypto'.*for any other model set 'sdpa'"
-    with torch.no_grad(), pytest.raises((RuntimeError, ValueError), match=message):
-        model(prompt(1, TOKENS))
+    assert_close(see(), under("eager", model, see))

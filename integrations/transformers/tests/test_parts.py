@@ -1,17 +1,17 @@
 """What a release changed of transformers' private parts is found at import; then sdpa runs."""
 
-import os
 import pkgutil
 import sys
 from collections.abc import Callable
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 from custom_pypto_transformers import growing_cache, requirements, served
 from custom_pypto_transformers.parts import Parts
-from programs import run_python
+from fork_server import ForkServer
 
 Difference = Callable[[], str | None]
 DIFFERENCES: list[Difference] = [
@@ -21,7 +21,7 @@ DIFFERENCES: list[Difference] = [
     *(
         partial(served.difference_of, family)
         for family in served.FAMILIES
-        if find_spec(family.module) is not None
+        if find_spec(family.module.rpartition(".")[0]) is not None
     ),
 ]
 
@@ -30,13 +30,13 @@ def parts_of(difference: Difference) -> list[tuple[Difference, str]]:
     """List the paths of all that is compared."""
     paths: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
-        find = Parts._find
+        find = Parts.find
 
         def noted(self: Parts, path: str) -> Any:
-            paths.append(f"{self._module}.{path}")
+            paths.append(self.whole_name(path))
             return find(self, path)
 
-        patch.setattr(Parts, "_find", noted)
+        patch.setattr(Parts, "find", noted)
         assert difference() is None
     return [(difference, path) for path in paths]
 
@@ -66,87 +66,56 @@ def test_a_part_that_is_missing_or_another_is_named(
         assert f"has no {path}" in str(difference())
 
 
-INDEXER = """
-module.DeepseekV32Indexer.forward = lambda self, *args, new=None, **kwargs: forward(
-    self, *args, **kwargs)
-"""
-CACHE = "caches.DynamicIndexedLayer.update_indexer = lambda self, keys: update(self, keys)"
-CHANGE = """
-import sys, warnings
+CHANGES = """
+import warnings
 import torch
 import transformers.cache_utils as caches
 from transformers import DynamicCache
+from transformers.models.axk2 import modeling_axk2
 from transformers.models.deepseek_v32 import modeling_deepseek_v32 as module
 
 forward = module.DeepseekV32Indexer.forward
 update = caches.DynamicIndexedLayer.update_indexer
-exec(sys.argv[1])
-
-import custom_pypto_transformers
-from custom_pypto_transformers import GrowingCache
-from tiny_models import CACHE, make_model, prompt
-
-def step(model, kind=DynamicCache):
-    with torch.no_grad():
-        return model(prompt(1, 40), **{CACHE: kind(config=model.config)}).logits
+module.DeepseekV32Indexer.forward = lambda self, *args, new=None, **kwargs: forward(
+    self, *args, **kwargs)
+caches.DynamicIndexedLayer.update_indexer = lambda self, keys: update(self, keys)
+del modeling_axk2.AXK2PreTrainedModel
 
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
+    from custom_pypto_transformers import GrowingCache
+    from tiny_models import CACHE, make_model, prompt
+
+    def step(model, kind=DynamicCache):
+        with torch.no_grad():
+            return model(prompt(1, 40), **{CACHE: kind(config=model.config)}).logits
+
     model = make_model("deepseek_v32")
     ours = [step(model, GrowingCache), step(model, GrowingCache)]
     model.set_attn_implementation("custom_pypto")
 assert torch.equal(*ours)
 theirs = step(make_model("deepseek_v32", implementation="sdpa"))
 print(model.config._attn_implementation, torch.equal(ours[0], theirs))
-print(type(GrowingCache(model.config).layers[0]).__name__)
-(text,) = [str(each.message) for each in caught if "custom_pypto" in each.filename]
-print(text)
 glm = make_model("glm_moe_dsa")
 assert step(glm).isfinite().all()
-assert glm.config._attn_implementation == "custom_pypto"
+print(glm.config._attn_implementation, type(GrowingCache(model.config).layers[0]).__name__)
+print(make_model("axk2", implementation="sdpa").config._attn_implementation)
+for each in caught:
+    if "custom_pypto" in each.filename:
+        print(each.message)
 """
 
 
-def run_after(change: str, code: str = CHANGE) -> list[str]:
-    done = run_python("-c", code, change, env={"PYTHONPATH": os.pathsep.join(sys.path)})
-    return done.stdout.splitlines()
-
-
-def test_a_changed_indexer_leaves_its_family_to_transformers_with_one_warning() -> None:
-    model, layer, text = run_after(INDEXER)
-    assert (model, layer) == ("sdpa True", "GrowingIndexedLayer")
-    assert text.startswith(
-        "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
-        " transformers "
-    )
-    assert " has another DeepseekV32Indexer.forward(self, *args, new=None, **kwargs); " in text
-
-
-RENAMED = """
-import warnings
-from transformers.models.deepseek_v32 import modeling_deepseek_v32 as module
-
-del module.DeepseekV32PreTrainedModel
-with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    import custom_pypto_transformers
-(text,) = [str(each.message) for each in caught if "custom_pypto" in each.filename]
-print(text)
-from tiny_models import make_model
-print(make_model("glm_moe_dsa").config._attn_implementation)
-print(make_model("deepseek_v32", implementation="sdpa").config._attn_implementation)
-"""
-
-
-def test_a_family_without_its_base_class_is_left_out_with_one_warning() -> None:
-    text, served, own = run_after("", RENAMED)
-    assert text.startswith("DeepseekV32 cannot have attn_implementation='custom_pypto': transform")
-    assert " has no transformers.models.deepseek_v32.modeling_deepseek_v32.DeepseekV32Pre" in text
-    assert (served, own) == ("custom_pypto", "sdpa")
-
-
-def test_a_changed_cache_layer_leaves_the_cache_to_transformers_with_one_warning() -> None:
-    model, layer, text = run_after(CACHE)
-    assert (model, layer) == ("custom_pypto False", "DynamicIndexedLayer")
-    assert text.startswith("GrowingCache copies all keys each step, as DynamicCache does: ")
-    assert " has another DynamicIndexedLayer.update_indexer(self, keys); " in text
+def test_what_changed_is_left_to_transformers_with_one_warning_each(server: ForkServer) -> None:
+    """A family with another indexer, one without its base class, and the layers of caches."""
+    done = server.run(CHANGES, [Path(each) for each in sys.path], {})
+    assert done.returncode == 0, done.stderr
+    v32, others, axk2, base, indexer, layer = done.stdout.splitlines()
+    assert (v32, others, axk2) == ("sdpa True", "custom_pypto DynamicIndexedLayer", "sdpa")
+    assert base.startswith("AXK2 cannot have attn_implementation='custom_pypto': transformers ")
+    assert " has no transformers.models.axk2.modeling_axk2.AXK2PreTrainedModel" in base
+    slower = "attn_implementation='custom_pypto' runs transformers' own attention, which is slower:"
+    assert indexer.startswith(f"{slower} transformers ")
+    assert " has another DeepseekV32Indexer.forward(self, *args, new=None, **kwargs); " in indexer
+    assert layer.startswith("GrowingCache copies all keys each step, as DynamicCache does: ")
+    assert " has another DynamicIndexedLayer.update_indexer(self, keys); " in layer

@@ -1,4 +1,4 @@
-"""One layer of DeepSeek-V3.2's size, on a cache with more keys than it selects."""
+"""A layer with DeepSeek-V3.2's latents, index keys and selection, on a cache with more keys."""
 
 from collections import Counter
 from typing import Any
@@ -32,7 +32,7 @@ def make_cache(kind: type, config: Any, tokens: int) -> Any:
 
 def test_logits_are_within_a_percent_of_eager() -> None:
     """More keys than the 2048 that are selected."""
-    model = make()
+    model = make(hidden_size=512, num_attention_heads=16, num_key_value_heads=16)
     assert model.config.index_topk < CONTEXT
 
     def step(kind: type) -> Any:

@@ -25,25 +25,34 @@ PREFIXES = {
     "deepseek_v32": "DeepseekV32",
     "glm_moe_dsa": "GlmMoeDsa",
     "axk2": "AXK2",
+    "hy_v4": "HYV4",
+    "hy_v4_vl": "HYV4VL",
+    "mistral_large4": "MistralLarge4",
+    "dots3_note": "Dots3Note",
     "deepseek_v4": "DeepseekV4",
     "glm5_next": "Glm5Next",
 }
+
+
+def _that_exist(*families: str) -> tuple[str, ...]:
+    """Leave out the families that the installed release is too old for."""
+    return tuple(each for each in families if hasattr(transformers, f"{PREFIXES[each]}Config"))
+
+
 # Their layers select tokens by their own keys.
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
-# Their layers select rows that stand for several tokens. A release may be older than a family.
-WITH_ROWS = tuple(
-    family
-    for family in ("deepseek_v4", "glm5_next")
-    if hasattr(transformers, f"{PREFIXES[family]}Config")
-)
-EVERY_FAMILY = pytest.mark.parametrize("model", FAMILIES + WITH_ROWS, indirect=True)
+# Their layers do too, and have sinks, scaled queries, shared keys or windows beside it.
+LATER = _that_exist("hy_v4", "hy_v4_vl", "mistral_large4", "dots3_note")
+# Their layers select rows that stand for several tokens.
+WITH_ROWS = _that_exist("deepseek_v4", "glm5_next")
+EVERY_FAMILY = pytest.mark.parametrize("model", FAMILIES + LATER + WITH_ROWS, indirect=True)
 
 
 def every_family_and_cache(*kinds: str) -> pytest.MarkDecorator:
     """Run a test with each family and kind of cache that transformers has."""
     pairs = [
         (family, kind)
-        for family in FAMILIES + WITH_ROWS
+        for family in FAMILIES + LATER + WITH_ROWS
         for kind in kinds
         if (family, kind) != ("deepseek_v4", "static")
     ]
@@ -122,7 +131,49 @@ POOLED_SIZES: dict[str, Any] = {
     "mlp_layer_types": ["dense", "sparse"],
     "indexer_types": ["full", "full"],
 }
-VISION = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32}
+MISTRAL_SIZES: dict[str, Any] = {
+    "num_hidden_layers": 3,
+    "mlp_layer_types": ["dense", "sparse", "dense"],
+    "indexer_types": ["full", "full", "shared"],
+    "no_rope_layers": [1, 0, 1],
+    "kv_source_layers": [0, 1, 0],
+    "n_group": 1,
+}
+DOTS_SIZES: dict[str, Any] = {
+    "num_hidden_layers": 2,
+    "layer_types": ["indexed_attention", "sliding_attention"],
+    "sliding_window": 12,
+    "rope_parameters": None,
+    "head_dim": 48,
+    "swa_num_attention_heads": 2,
+    "swa_num_key_value_heads": 2,
+    "swa_q_lora_rank": 40,
+    "swa_kv_lora_rank": 32,
+    "swa_head_dim": 24,
+    "swa_qk_nope_head_dim": 16,
+    "swa_v_head_dim": 16,
+}
+HY_SIZES: dict[str, Any] = {
+    "n_group": 1,
+    "mlp_layer_types": ["dense", "sparse"],
+    "indexer_types": ["full", "full"],
+}
+OF_FAMILY = {
+    "deepseek_v4": V4_SIZES,
+    "glm5_next": POOLED_SIZES,
+    "hy_v4": HY_SIZES,
+    "hy_v4_vl": {
+        **HY_SIZES,
+        "rope_parameters": {**SIZES["rope_parameters"], "mrope_section": [4, 2, 2]},
+    },
+    "mistral_large4": MISTRAL_SIZES,
+    "dots3_note": DOTS_SIZES,
+}
+VISION: dict[str, dict[str, Any]] = {
+    "glm5_next": {"depth": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
+    "mistral_large4": {"num_hidden_layers": 1, "hidden_size": 32, "num_attention_heads": 2},
+    "hy_v4_vl": {"num_hidden_layers": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
+}
 
 # Without experts no operation depends on data, and the whole model is one graph.
 # DeepSeek-V4 has experts in each layer, here all for each token.
@@ -133,14 +184,14 @@ DENSE = {
 
 
 def make_config(family: str, **changes: Any) -> Any:
-    make = getattr(transformers, f"{PREFIXES[family]}Config")
-    if family == "glm5_next":
-        text = {**SIZES, **POOLED_SIZES, **changes}
-        config = make(text_config=text, vision_config={**VISION, "out_hidden_size": 64})
-        config.dtype = text.get("dtype")
-        return config
-    more = V4_SIZES if family == "deepseek_v4" else {}
-    return make(**{**SIZES, **more, **changes})
+    name = f"{PREFIXES[family]}{'Text' if family == 'dots3_note' else ''}Config"
+    sizes = {**SIZES, **OF_FAMILY.get(family, {}), **changes}
+    if (vision := VISION.get(family)) is None:
+        return getattr(transformers, name)(**sizes)
+    vision = {"intermediate_size": 32, **vision}
+    config = getattr(transformers, name)(text_config=sizes, vision_config=vision)
+    config.dtype = sizes.get("dtype")
+    return config
 
 
 def make_model(
@@ -154,11 +205,11 @@ def make_model(
     """Make a model of a family for inference."""
     torch.manual_seed(seed)
     config = make_config(family, **changes)
-    made = AutoModelForImageTextToText if family == "glm5_next" else AutoModelForCausalLM
+    made = AutoModelForImageTextToText if family in VISION else AutoModelForCausalLM
     model = made.from_config(config, dtype=dtype, attn_implementation=implementation).eval()
     for name, weight in model.named_parameters():
         # transformers makes zeros of these.
-        if name.endswith(("sinks", "position_bias", "compress_ape")):
+        if name.endswith(("sinks", "position_bias", "compress_ape", "scaling.scale")):
             nn.init.normal_(weight)
     return model
 

@@ -6,7 +6,12 @@ from typing import Any
 import torch
 from custom_pypto_transformers import GrowingCache
 from custom_pypto_transformers.growing_cache import CACHE
-from custom_pypto_transformers.support import refusal_of_attention, refusal_of_indexer
+from custom_pypto_transformers.rows import Compressed, attend_to_rows
+from custom_pypto_transformers.support import (
+    refusal_of_attention,
+    refusal_of_indexer,
+    refusal_of_rows,
+)
 from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfig
 
 CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig}
@@ -71,11 +76,45 @@ def refusals_of_sizes() -> list[str | None]:
     """Why sizes that CANN's own kernels take, and others, are not served on an NPU."""
     device, dtype = torch.device("npu", 0), torch.float16
     return [
-        refusal_of_attention(device, dtype, 8, 512, 64),
-        refusal_of_attention(device, dtype, 8, 64, 64),
+        refusal_of_attention(device, dtype, 8, 512, 64, False),
+        refusal_of_attention(device, dtype, 8, 64, 64, False),
         refusal_of_indexer(device, dtype, 64, 128, 16),
         refusal_of_indexer(device, dtype, 64, 32, 16),
+        # The layers of DeepSeek-V4, and of GLM-5.3.
+        refusal_of_rows(device, dtype, 64, 512, 128),
+        refusal_of_rows(device, dtype, 64, 512, 128, 4, 512),
+        refusal_of_rows(device, dtype, 64, 512, 128, 128),
+        refusal_of_rows(device, dtype, 64, 512),
+        refusal_of_rows(device, dtype, 64, 512, 64),
     ]
+
+
+def rows_have_the_attention_of_the_cpu() -> None:
+    """The layers of DeepSeek-V4 and GLM-5.3: two sequences that end at other tokens."""
+    torch.manual_seed(0)
+    tokens, dtype = 3, torch.float16
+    query, near = torch.randn(2, tokens, 8, 512, dtype=dtype), torch.randn(2, 200, 512, dtype=dtype)
+    rows, sinks = torch.randn(2, 60, 512, dtype=dtype), torch.randn(8)
+    lengths = torch.tensor([200, 180])
+    picked = torch.randint(-1, 40, (2, tokens, 9), dtype=torch.int32)
+    cases: list[dict[str, Any]] = [
+        {"window": 128, "sinks": sinks},
+        {"window": 128, "sinks": sinks, "compressed": Compressed(rows, 4, lengths, picked)},
+        {"window": 128, "sinks": sinks, "compressed": Compressed(rows[:, :1], 128, lengths, None)},
+        {"indices": picked},
+    ]
+    for options in cases:
+        wanted = attend_to_rows(query, near, 0.05, want_lse=True, **options)
+        given = {name: _on_npu(value) for name, value in options.items()}
+        found = attend_to_rows(query.npu(), near.npu(), 0.05, want_lse=True, **given)
+        for mine, theirs in zip(found, wanted, strict=True):
+            torch.testing.assert_close(mine.cpu(), theirs, rtol=5e-3, atol=5e-3)
+
+
+def _on_npu(value: Any) -> Any:
+    if isinstance(value, Compressed):
+        return Compressed(*map(_on_npu, value))
+    return value.npu() if isinstance(value, torch.Tensor) else value
 
 
 def _generate(model: Any, tokens: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""DeepSeek-V3.2, DeepSeek-V4, GLM-5 and GLM-5.3 in transformers, on the ops of custom_pypto.
+"""Models with sparse attention (DeepSeek, GLM, and others) in transformers, on custom_pypto's ops.
 
 Import it, then make the model with ``attn_implementation="custom_pypto"``, or set that later with
 ``model.set_attn_implementation``. Under another implementation models run transformers' own code.

@@ -11,7 +11,8 @@ from .fallback import MASK_REASON, expanded_attention, has_hooks, own_attention,
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
-from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast
+from .rows import attend_to_rows
+from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast, refusal_of_rows
 
 # Query tokens per call of the op; bounds the memory beside the caches.
 _TOKENS_AT_ONCE = 256
@@ -56,6 +57,7 @@ def attend(
     scaling: float,
     dropout: float = 0.0,
     indices: Tensor | None = None,
+    s_aux: Tensor | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Attend as the function of attn_implementation='custom_pypto'.
@@ -67,7 +69,8 @@ def attend(
         attention_mask: what `make_key_ranges` returned, or the caller's own [B, 1, S, T].
         scaling: the factor of the products before the softmax.
         indices: [B, S, K], int32, the selected positions of a row; -1 for none. A
-            PooledAttention passes them as its mask.
+            PooledAttention passes them as its mask; a layer with a window has none.
+        s_aux: [N], the logits of sinks; None for none.
 
     Returns:
         [B, S, N, V], and the attention weights [B, N, S, T] with output_attentions, else None.
@@ -78,23 +81,29 @@ def attend(
     if (own := own_attention.get(type(module))) is not None:
         others = {**kwargs, "scaling": scaling, "dropout": dropout}
         return own(module, query, key, value, attention_mask, **others)
-    if isinstance(attention_mask, Tensor) and isinstance(module, PooledAttention):
-        keys, tokens = key.shape[2], query.shape[2]
-        indices, attention_mask = attention_mask, KeyRanges(tokens, keys, keys - tokens)
-    if not isinstance(module, LatentAttention) or indices is None:
+    if not isinstance(module, LatentAttention):
         raise ValueError(
             f"attn_implementation='custom_pypto' does not serve this {type(module).__name__}. It"
             f" serves {SERVED}"
         )
+    if isinstance(attention_mask, Tensor) and isinstance(module, PooledAttention):
+        keys, tokens = key.shape[2], query.shape[2]
+        indices, attention_mask = attention_mask, KeyRanges(tokens, keys, keys - tokens)
+    elif indices is None and isinstance(attention_mask, KeyRanges) and attention_mask.window:
+        indices = attention_mask.window_positions(query.device).int()
+        indices = indices.expand(len(query), -1, -1)
     want_weights = bool(
         kwargs.get("output_attentions", getattr(module.config, "output_attentions", False))
     )
-    reason = _why_not(module, query, key, value, attention_mask, dropout, want_weights)
+    tensors = query, key, value
+    reason = _why_not(module, tensors, attention_mask, indices, dropout, s_aux, want_weights)
     if reason is None:
-        return _attend_in_chunks(
-            module, query, as_pages(key, value), key.shape[2], indices, scaling
-        ), None
+        assert indices is not None
+        cache = as_pages(key, value) if value.shape[-1] else key[:, 0]
+        return _attend_in_chunks(module, query, cache, indices, scaling, s_aux), None
     warn_once(reason)
+    if s_aux is not None:
+        kwargs["s_aux"] = s_aux
     return expanded_attention(
         module,
         query,
@@ -111,19 +120,21 @@ def attend(
 
 def _why_not(
     module: Any,
-    query: Tensor,
-    latents: Tensor,
-    ropes: Tensor,
+    tensors: tuple[Tensor, Tensor, Tensor],
     mask: KeyRanges | Tensor,
+    indices: Tensor | None,
     dropout: float,
+    sinks: Tensor | None,
     want_weights: bool,
 ) -> str | None:
-    """Why npu_sparse_flash_attention does not apply; None if it does."""
-    projection = module.kv_b_proj
+    """Why the ops do not apply; None if they do."""
+    query, projection = tensors[0], module.kv_b_proj
     if want_weights:
         return "output_attentions needs the attention weights, which the ops do not return"
     if not isinstance(mask, KeyRanges):
         return MASK_REASON
+    if indices is None:
+        return "a layer attends to all keys"
     if dropout > 0:
         return f"attention_dropout is {dropout}, and the ops have none"
     if not _is_plain_linear(projection):
@@ -132,8 +143,7 @@ def _why_not(
             " quantised, sharded, offloaded, adapted or with hooks), and the ops need the weight"
             " itself"
         )
-    tensors = (query, latents, ropes, projection.weight)
-    if query.device.type != "cpu" and needs_gradients(*tensors):
+    if query.device.type != "cpu" and needs_gradients(*tensors, projection.weight):
         return (
             "gradients are enabled, and on an NPU the ops have none for these calls; call the model"
             " under torch.no_grad() or torch.inference_mode() if you do not need them"
@@ -141,12 +151,16 @@ def _why_not(
     # The dtypes may be equal here and differ after the product with kv_b_proj.
     if (reason := refusal_of_autocast(query.device)) is not None:
         return reason
-    dtypes = {tensor.dtype for tensor in tensors}
+    dtypes = {tensor.dtype for tensor in (*tensors, projection.weight)}
     if len(dtypes) > 1:
         return f"the dtypes differ: {', '.join(sorted(map(str, dtypes)))}"
     # Not from the tensors: their sizes may be symbols of torch.compile.
-    sizes = (module.num_heads, module.kv_lora_rank, module.qk_rope_head_dim)
-    refusal: str | None = refusal_of_attention(query.device, query.dtype, *sizes)
+    sizes = query.device, query.dtype, module.num_heads, module.kv_lora_rank
+    refusal: str | None
+    if not module.qk_rope_head_dim:
+        refusal = refusal_of_rows(*sizes)
+    else:
+        refusal = refusal_of_attention(*sizes, module.qk_rope_head_dim, sinks is not None)
     return refusal
 
 
@@ -166,51 +180,77 @@ def _is_plain_linear(module: nn.Module) -> bool:
 
 
 def _attend_in_chunks(
-    module: Any, query: Tensor, pages: Pages, keys: int, indices: Tensor, scale: float
+    module: Any,
+    query: Tensor,
+    cache: Pages | Tensor,
+    indices: Tensor,
+    scale: float,
+    sinks: Tensor | None,
 ) -> Tensor:
-    batch, _, tokens, _ = query.shape
-    lengths = torch.full((batch,), keys, dtype=torch.int32, device=query.device)
+    tokens = query.shape[2]
     # Under torch.compile a loop would specialise the number of tokens.
     if torch.compiler.is_compiling() or tokens <= _TOKENS_AT_ONCE:
-        return _attend_absorbed(module, query, pages, lengths, indices, scale)
+        return _attend_absorbed(module, query, cache, indices, scale, sinks)
     outs = []
     for begin in range(0, tokens, _TOKENS_AT_ONCE):
         some = slice(begin, begin + _TOKENS_AT_ONCE)
-        outs.append(
-            _attend_absorbed(module, query[:, :, some], pages, lengths, indices[:, some], scale)
-        )
+        inputs = query[:, :, some], cache, indices[:, some]
+        outs.append(_attend_absorbed(module, *inputs, scale, sinks))
     return torch.cat(outs, 1)
 
 
 def _attend_absorbed(
-    module: Any, query: Tensor, pages: Pages, lengths: Tensor, indices: Tensor, scale: float
+    module: Any,
+    query: Tensor,
+    cache: Pages | Tensor,
+    indices: Tensor,
+    scale: float,
+    sinks: Tensor | None,
 ) -> Tensor:
-    """Compute [B, S, N, V]; query and output absorb kv_b_proj, so that no key is expanded."""
+    """Compute [B, S, N, V]; query and output absorb kv_b_proj, so that no key is expanded.
+
+    The cache is pages, or the latents [B, T, L] of keys that are not rotated.
+    """
     batch, heads, tokens, _ = query.shape
-    nope, latent = module.qk_nope_head_dim, pages.latents.shape[-1]
+    nope, latents = module.qk_nope_head_dim, cache[0] if isinstance(cache, Pages) else cache
+    latent = latents.shape[-1]
     weight = module.kv_b_proj.weight.view(heads, -1, latent)
     to_latent, to_value = weight[:, :nope], weight[:, nope:].transpose(1, 2)
     query = query.transpose(0, 1).reshape(heads, batch * tokens, -1)
-    absorbed = torch.bmm(query[..., :nope], to_latent)
-    queries, ropes = _tokens_first(absorbed, batch), _tokens_first(query[..., nope:], batch)
+    queries = _tokens_first(torch.bmm(query[..., :nope], to_latent), batch)
     loss = loss_of(getattr(module, "indexer", None))
-    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
-        queries,
-        ropes,
-        pages.latents,
-        pages.ropes,
-        indices[:, :, None],
-        pages.table,
-        lengths,
-        scale=scale,
-        # The selection is causal already.
-        sparse_mode=0,
-        # A backward pass that does not get it computes it again.
-        return_softmax_lse=loss is not None or needs_gradients(queries, pages.latents),
-    )
+    # A backward pass that does not get it computes it again.
+    want_lse = loss is not None or needs_gradients(queries, latents)
+    if isinstance(cache, Pages):
+        ropes = _tokens_first(query[..., nope:], batch)
+        out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(
+            queries,
+            ropes,
+            cache.latents,
+            cache.ropes,
+            indices[:, :, None],
+            cache.table,
+            cache.lengths,
+            scale=scale,
+            # The selection is causal already.
+            sparse_mode=0,
+            return_softmax_lse=want_lse or sinks is not None,
+        )
+        if sinks is not None:
+            # A sink takes weight from all keys alike.
+            share = torch.sigmoid(lse - sinks)[..., None]
+            out = (out.float() * share).to(out.dtype)
+    else:
+        out, lse = attend_to_rows(
+            queries, cache, scale, indices=indices, sinks=sinks, want_lse=want_lse
+        )
     if loss is not None:
-        both = torch.cat([queries, ropes], -1)
-        loss.add(both, torch.cat([pages.latents, pages.ropes], -1), indices, lse, scale)
+        if isinstance(cache, Pages):
+            queries = torch.cat([queries, ropes], -1)
+            keys = torch.cat([cache.latents, cache.ropes], -1)
+        else:
+            keys = cache[:, :, None]
+        loss.add(queries, keys, indices, lse, scale)
     out = out.view(batch * tokens, heads, latent).transpose(0, 1)
     return _tokens_first(torch.bmm(out, to_value), batch)
 

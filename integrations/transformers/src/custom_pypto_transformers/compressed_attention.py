@@ -11,8 +11,9 @@ from torch import Tensor
 from .fallback import MASK_REASON, has_hooks, warn_once
 from .growing_cache import append
 from .key_ranges import KeyRanges
+from .rows import Compressed, attend_to_rows
 from .selection import select_rows
-from .support import NAME, refusal_of_attention, refusal_of_autocast
+from .support import NAME, refusal_of_autocast, refusal_of_rows, refusal_of_selection
 
 
 class CompressedAttention:
@@ -49,11 +50,14 @@ class CompressedAttention:
         """
         cache = past_key_values if cache is None else cache
         if self.config._attn_implementation == NAME:
-            reason = self._why_not(hidden_states, position_ids, attention_mask, kwargs)
+            lengths = None
+            if isinstance(attention_mask, KeyRanges) and self.compressor is not None:
+                rate = self.compressor.compress_rate
+                lengths = _lengths(position_ids, attention_mask, rate)
+            reason = self._why_not(hidden_states, attention_mask, lengths, kwargs)
             if reason is None:
-                return self._attend(
-                    hidden_states, position_embeddings, position_ids, attention_mask, cache
-                ), None
+                taken = hidden_states, position_embeddings, position_ids
+                return self._attend(*taken, attention_mask, lengths, cache), None
             warn_once(reason)
             if isinstance(attention_mask, KeyRanges):
                 attention_mask = attention_mask.dense(hidden_states.device)
@@ -69,8 +73,8 @@ class CompressedAttention:
     def _why_not(
         self: Any,
         hidden_states: Tensor,
-        position_ids: Tensor,
         mask: KeyRanges | Tensor,
+        lengths: Tensor | None,
         kwargs: dict[str, Any],
     ) -> str | None:
         """Why the ops do not apply; None if they do."""
@@ -88,16 +92,27 @@ class CompressedAttention:
                 " under torch.no_grad() or torch.inference_mode() if you do not need them"
             )
         compressor = self.compressor
-        if any(map(has_hooks, filter(None, (compressor, getattr(compressor, "indexer", None))))):
+        indexer = getattr(compressor, "indexer", None)
+        if any(map(has_hooks, filter(None, (compressor, indexer)))):
             return "the compressor is offloaded or has hooks, and the ops need its weights"
-        if hasattr(compressor, "indexer") and (
-            _lengths(position_ids, mask, compressor.compress_rate) is None
-        ):
-            return "position_ids are not those of consecutive tokens"
+        rate = 0
+        if compressor is not None:
+            if lengths is None:
+                return "position_ids are not those of consecutive tokens"
+            rate = compressor.compress_rate
         device, dtype = hidden_states.device, hidden_states.dtype
-        reason: str | None = refusal_of_autocast(device) or refusal_of_attention(
-            device, dtype, self.num_heads, self.head_dim, 0
+        reason: str | None = refusal_of_autocast(device) or refusal_of_rows(
+            device,
+            dtype,
+            self.num_heads,
+            self.head_dim,
+            None if mask.first is not None else mask.window,
+            rate,
+            0 if indexer is None else indexer.index_topk,
         )
+        if reason is None and indexer is not None:
+            sizes = indexer.scorer.weights_proj.out_features, indexer.head_dim, indexer.index_topk
+            reason = refusal_of_selection(device, dtype, *sizes)
         return reason
 
     def _attend(
@@ -106,6 +121,7 @@ class CompressedAttention:
         position_embeddings: dict[str, tuple[Tensor, Tensor]],
         position_ids: Tensor,
         ranges: KeyRanges,
+        lengths: Tensor | None,
         cache: Any,
     ) -> Tensor:
         batch, tokens, _ = hidden_states.shape
@@ -118,19 +134,30 @@ class CompressedAttention:
         if cache is not None:
             layer = cache.layers[self.layer_idx]
             near = cache.update(near, near, self.layer_idx)[0]
-        compressor, rows, picked = self.compressor, None, None
-        if compressor is not None:
+        compressed = None
+        if (compressor := self.compressor) is not None:
+            assert lengths is not None  # _why_not has refused others
+            lengths, rate = lengths.expand(batch), compressor.compress_rate
             rows = compress(compressor, self.rope, hidden_states, layer, "compressor")
+            picked = None
             if hasattr(compressor, "indexer"):
-                picked = self._select(hidden_states, q_residual, position_ids, ranges, layer)
-            else:
-                picked = torch.arange(rows.shape[1], dtype=torch.int32, device=rows.device)
-                picked = picked.expand(batch, tokens, -1)
+                picked = self._select(hidden_states, q_residual, position_ids, lengths, layer)
+            elif tokens == 1:
                 # As in transformers, a single query sees all rows.
-                if tokens > 1:
-                    seen = (position_ids + 1) // compressor.compress_rate
-                    picked = torch.where(picked < seen[..., None], picked, -1)
-        out = attend_to_window(query, near[:, 0], rows, picked, ranges, self.sinks, self.scaling)
+                lengths = torch.full_like(lengths, rows.shape[1] * rate)
+            compressed = Compressed(rows, rate, lengths, picked)
+        indices = None
+        if ranges.first is not None:
+            indices = ranges.window_positions(near.device).int()
+        out, _ = attend_to_rows(
+            query,
+            near[:, 0],
+            self.scaling,
+            indices=indices,
+            window=ranges.window,
+            compressed=compressed,
+            sinks=self.sinks,
+        )
         out = self.rope(out, cos, -sin, unsqueeze_dim=2)
         grouped = self.o_a_proj(out.reshape(batch, tokens, self.config.o_groups, -1))
         projected: Tensor = self.o_b_proj(grouped.flatten(2))
@@ -141,7 +168,7 @@ class CompressedAttention:
         hidden_states: Tensor,
         q_residual: Tensor,
         position_ids: Tensor,
-        ranges: KeyRanges,
+        lengths: Tensor,
         layer: Any,
     ) -> Tensor:
         """Select compressed rows [B, S, K]; -1 for none."""
@@ -153,9 +180,7 @@ class CompressedAttention:
         query = self.rope(query, cos, sin, unsqueeze_dim=2)
         # transformers' positive factors do not change the order.
         weights = indexer.scorer.weights_proj(hidden_states).float()
-        lengths = _lengths(position_ids, ranges, indexer.compress_rate)
-        assert lengths is not None  # _why_not has refused others
-        inputs = query, rows, weights, lengths.expand(len(query))
+        inputs = query, rows, weights, lengths
         return select_rows(*inputs, indexer.compress_rate, indexer.index_topk)
 
 
@@ -237,42 +262,3 @@ def _overlap(
     before = torch.cat([last[0][:, None], before[:, :-1]], 1)
     weights = torch.cat([last[1][:, None], weights[:, :-1]], 1)
     return torch.cat([before, values[..., size:]], 2), torch.cat([weights, gates[..., size:]], 2)
-
-
-def attend_to_window(
-    query: Tensor,
-    near: Tensor,
-    rows: Tensor | None,
-    picked: Tensor | None,
-    ranges: KeyRanges,
-    sinks: Tensor,
-    scale: float,
-) -> Tensor:
-    """Attend to the tokens of a window, to selected compressed rows, and to a sink without value.
-
-    Args:
-        query: [B, S, N, D].
-        near: [B, W, D], keys and values of the last tokens.
-        rows, picked: [B, T, D] and [B, S, K], the compressed rows and those of each query; None if
-            the layer has none.
-        ranges: of the window.
-        sinks: [N], logits.
-
-    Returns:
-        [B, S, N, D].
-    """
-    options: dict[str, Any] = {"ori_win_left": (ranges.window or 1) - 1}
-    if ranges.first is not None:
-        window = ranges.window_positions(near.device).int()[:, :, None].contiguous()
-        options.update(ori_sparse_indices=window, ori_mask_mode=0)
-    if rows is not None and picked is not None and rows.shape[1]:
-        options.update(cmp_kv=rows[:, :, None], cmp_sparse_indices=picked[:, :, None])
-    out: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla(
-        query,
-        ori_kv=near[:, :, None],
-        sinks=sinks.float(),
-        softmax_scale=scale,
-        cmp_mask_mode=0,
-        **options,
-    )[0]
-    return out

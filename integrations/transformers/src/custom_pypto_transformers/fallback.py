@@ -59,7 +59,7 @@ def expanded_attention(
     latents: Tensor,
     ropes: Tensor,
     mask: KeyRanges | Tensor,
-    indices: Tensor,
+    indices: Tensor | None,
     *,
     want_weights: bool,
     **kwargs: Any,
@@ -71,7 +71,7 @@ def expanded_attention(
         query: [B, N, S, P + R].
         latents, ropes: [B, 1, T, L] and [B, 1, T, R].
         mask: KeyRanges, or a mask [B, 1, S, T].
-        indices: [B, S, K], the selected positions; -1 for none.
+        indices: [B, S, K], the selected positions, -1 for none; None where all are.
         want_weights: whether to return the attention weights, which sdpa does not compute.
 
     Returns:
@@ -81,15 +81,17 @@ def expanded_attention(
     keys = key.shape[2]
     if isinstance(mask, KeyRanges):
         mask = mask.dense(query.device)
-    # The -1 select an extra column.
-    target = torch.where(indices < 0, keys, indices.long())
-    selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
-    selected = selected.scatter(-1, target, True)[:, None, :, :keys]
-    if mask.dtype == torch.bool:
-        mask = mask & selected
-    else:
-        mask = mask.masked_fill(~selected, torch.finfo(query.dtype).min)
-    if not want_weights:
+    if indices is not None:
+        # The -1 select an extra column.
+        target = torch.where(indices < 0, keys, indices.long())
+        selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
+        selected = selected.scatter(-1, target, True)[:, None, :, :keys]
+        if mask.dtype == torch.bool:
+            mask = mask & selected
+        else:
+            mask = mask.masked_fill(~selected, torch.finfo(query.dtype).min)
+    # sdpa has no sinks.
+    if not want_weights and "s_aux" not in kwargs:
         attention = AttentionInterface()["sdpa"]
     else:
         if mask.dtype == torch.bool:

@@ -26,6 +26,8 @@ class FusedIndexer:
     rope: Rope
     takes: frozenset[str]
     is_fused_indexer = True
+    # Whether the last dimensions of a head are rotated, not the first.
+    rotates_last = False
 
     def forward(
         self,
@@ -48,30 +50,50 @@ class FusedIndexer:
             past_key_values: the same, as transformers before 5.24 calls it.
         """
         cache = past_key_values if cache is None else cache
-        inputs = hidden_states, q_resid, position_embeddings
-        others = {"position_ids": position_ids, "cache": cache, "past_key_values": cache}
+        given = {
+            "hidden_states": hidden_states,
+            "q_resid": q_resid,
+            "position_embeddings": position_embeddings,
+            "position_ids": position_ids,
+            "cache": cache,
+            "past_key_values": cache,
+        }
+        given = {name: value for name, value in given.items() if name in self.takes}
         if not isinstance(attention_mask, KeyRanges):
-            return self._select_by_transformers(*inputs, attention_mask, **others)
-        reason = self._why_not(hidden_states)
+            return self._select_by_transformers(attention_mask, given)
+        reason = self._why_not(hidden_states, position_embeddings)
         if reason is None:
             # An indexer learns only from its own loss.
             with torch.set_grad_enabled(loss_of(self) is not None):
-                return self._select(*inputs, attention_mask, cache)
+                query = self._queries(hidden_states.detach(), q_resid.detach(), position_ids)
+                return self._select(
+                    query, hidden_states.detach(), position_embeddings, attention_mask, cache
+                )
         warn_once(reason)
         mask = attention_mask.dense(hidden_states.device)[:, 0]
         mask = mask.expand(hidden_states.shape[0], -1, -1)
-        selected = self._select_by_transformers(*inputs, mask, **others)
+        selected = self._select_by_transformers(mask, given)
         # A query that sees fewer than K keys has masked keys in the rest.
         return torch.where(mask.gather(-1, selected.long()), selected, -1)
 
     @torch.no_grad()
-    def _select_by_transformers(self, *inputs: Any, **others: Any) -> Tensor:
-        taken = {name: value for name, value in others.items() if name in self.takes}
-        selected: Tensor = self.original.forward(self, *inputs, **taken)
+    def _select_by_transformers(self, mask: Tensor, given: dict[str, Any]) -> Tensor:
+        selected: Tensor = self.original.forward(self, attention_mask=mask, **given)
         return selected
 
-    def _why_not(self: Any, hidden_states: Tensor) -> str | None:
-        device, dtype = hidden_states.device, hidden_states.dtype
+    def _queries(
+        self: Any, hidden_states: Tensor, q_resid: Tensor, position_ids: Tensor | None
+    ) -> Tensor:
+        """Compute the queries [B, S, N, D] before the rotation."""
+        found: Tensor = self.wq_b(q_resid).unflatten(-1, (self.n_heads, self.head_dim))
+        return found
+
+    def _why_not(
+        self: Any, hidden_states: Tensor, position_embeddings: tuple[Tensor, Tensor]
+    ) -> str | None:
+        device = hidden_states.device
+        # Queries and keys are rotated in this dtype, as in transformers.
+        dtype = torch.promote_types(hidden_states.dtype, position_embeddings[0].dtype)
         reason: str | None = refusal_of_autocast(device) or refusal_of_indexer(
             device, dtype, self.n_heads, self.head_dim, self.index_topk
         )
@@ -79,22 +101,27 @@ class FusedIndexer:
 
     def _select(
         self: Any,
+        query: Tensor,
         hidden_states: Tensor,
-        q_resid: Tensor,
         position_embeddings: tuple[Tensor, Tensor],
         ranges: KeyRanges,
         cache: Any,
     ) -> Tensor:
-        hidden_states, q_resid = hidden_states.detach(), q_resid.detach()
         batch, tokens, _ = hidden_states.shape
-        query = self.wq_b(q_resid).view(batch, tokens, self.n_heads, self.head_dim)
-        key = self.k_norm(self.wk(hidden_states)).unsqueeze(2)
-        rope_size, (cos, sin) = self.qk_rope_head_dim, position_embeddings
-        query_rope, key_rope = self.rope(
-            query[..., :rope_size], key[..., :rope_size], cos, sin, unsqueeze_dim=2
-        )
-        query = torch.cat([query_rope, query[..., rope_size:]], -1)
-        key = torch.cat([key_rope, key[..., rope_size:]], -1).squeeze(2)
+        key = self.wk(hidden_states).to(self.k_norm.weight.dtype)
+        key = self.k_norm(key).to(hidden_states.dtype)[:, :, None]
+        # Layers of Mistral Large 4 may have no rotation.
+        if getattr(self, "use_rope", True):
+            first = self.head_dim - self.qk_rope_head_dim if self.rotates_last else 0
+            end = first + self.qk_rope_head_dim
+            cos, sin = (each.detach() for each in position_embeddings)
+            pairs = query[..., first:end], key[..., first:end]
+            rotated = self.rope(*pairs, cos, sin, unsqueeze_dim=2)
+            query, key = (
+                torch.cat([rows[..., :first], some, rows[..., end:]], -1)
+                for rows, some in zip((query, key), rotated, strict=True)
+            )
+        key = key.squeeze(2)
         if cache is not None:
             key = cache.update_indexer(key, self.layer_idx)
         # transformers' positive factors do not change the order.
@@ -130,3 +157,33 @@ class FusedIndexer:
             )
             loss.expect(scores.squeeze(-2) * (self.n_heads**-0.5 * self.head_dim**-0.5))
         return positions.squeeze(-2)
+
+
+class LastRotatedIndexer(FusedIndexer):
+    """The indexer of HY-V4."""
+
+    rotates_last = True
+
+
+class ScaledIndexer(FusedIndexer):
+    """The indexer of Mistral Large 4: its queries come from hidden states, scaled by positions."""
+
+    def forward(  # type: ignore[override]
+        self,
+        hidden_states: Tensor,
+        position_embeddings: tuple[Tensor, Tensor],
+        attention_mask: KeyRanges | Tensor,
+        position_ids: Tensor | None = None,
+        cache: Any = None,
+        past_key_values: Any = None,
+    ) -> Tensor:
+        """Select as FusedIndexer does; there are no query latents."""
+        inputs = hidden_states, hidden_states, position_embeddings, attention_mask, position_ids
+        return super().forward(*inputs, cache, past_key_values)
+
+    def _queries(
+        self: Any, hidden_states: Tensor, q_resid: Tensor, position_ids: Tensor | None
+    ) -> Tensor:
+        query = super()._queries(hidden_states, self.q_input_norm(hidden_states), position_ids)
+        scaled: Tensor = self.softmax_scaling(query, position_ids, head_dim_first=False)
+        return scaled

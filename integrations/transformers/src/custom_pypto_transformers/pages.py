@@ -12,11 +12,15 @@ from torch.nn.functional import pad
 
 
 class Pages(NamedTuple):
-    """Two caches [blocks, block_size, 1, L or R] and the table [B, pages of a row], int32."""
+    """Two caches [blocks, block_size, 1, L or R].
+
+    The table [B, pages of a row] and the lengths [B] of the rows are int32.
+    """
 
     latents: Tensor
     ropes: Tensor
     table: Tensor
+    lengths: Tensor
 
 
 def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
@@ -26,9 +30,10 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     static caches of such a length.
     """
     batch, _, keys, _ = latents.shape
+    lengths = torch.full((batch,), keys, dtype=torch.int32, device=latents.device)
     if latents.device.type == "cpu":
         table = torch.arange(batch, dtype=torch.int32, device=latents.device)[:, None]
-        return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table)
+        return Pages(latents.transpose(1, 2), ropes.transpose(1, 2), table, lengths)
     pitch = row_pitch(latents)
     if pitch is None or pitch % NPU_BLOCK_MULTIPLE != 0 or pitch != row_pitch(ropes):
         padding = (0, 0, 0, -keys % NPU_BLOCK_MULTIPLE)
@@ -38,7 +43,8 @@ def as_pages(latents: Tensor, ropes: Tensor) -> Pages:
     row = torch.arange(pitch // size, dtype=torch.int32, device=latents.device)
     first = torch.arange(batch, dtype=torch.int32, device=latents.device) * (pitch // size)
     # Pages after the last key of a row are in the cache's memory and are never read.
-    return Pages(_cut(latents, pitch, size), _cut(ropes, pitch, size), first[:, None] + row)
+    table = first[:, None] + row
+    return Pages(_cut(latents, pitch, size), _cut(ropes, pitch, size), table, lengths)
 
 
 def row_pitch(rows: Tensor) -> int | None:

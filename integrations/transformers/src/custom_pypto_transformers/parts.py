@@ -5,10 +5,9 @@ No release is listed: a later one is used as long as it has what is called, read
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import inspect
-import operator
+import pkgutil
 from typing import Any
 
 from .requirements import INSTALL, TESTED
@@ -27,7 +26,7 @@ class Parts:
         It must take ``count`` positional arguments, self too, and these names. If we replace it by
         the function ``like``, it must begin with the same parameters, and have no unknown one.
         """
-        if (function := self._find(path)) is None:
+        if (function := self._found(path)) is None:
             return
         signature = inspect.signature(function)
         try:
@@ -42,7 +41,7 @@ class Parts:
 
     def reads(self, path: str, names: str) -> None:
         """Check that a function assigns, calls or passes what has these names."""
-        if (function := self._find(path)) is not None:
+        if (function := self._found(path)) is not None:
             code = inspect.unwrap(function).__code__
             # Names of keyword arguments are constants: a string each, or a tuple of them.
             used = {*code.co_names, *code.co_consts}.union(
@@ -60,11 +59,19 @@ class Parts:
             f" {', '.join(self._differences)}; {TESTED} is the newest that was tested: {INSTALL}"
         )
 
-    def _find(self, path: str) -> Any:
+    def find(self, path: str) -> Any:
+        """Return what has this name, or raise AttributeError or ImportError."""
+        return pkgutil.resolve_name(self.whole_name(path))
+
+    def whole_name(self, path: str) -> str:
+        """Put the module before a path that names none."""
+        return path if path.startswith("transformers.") else f"{self._module}.{path}"
+
+    def _found(self, path: str) -> Any:
         try:
-            return operator.attrgetter(path)(importlib.import_module(self._module))
+            return self.find(path)
         except (AttributeError, ImportError):
-            self._differences.append(f"no {self._module}.{path}")
+            self._differences.append(f"no {self.whole_name(path)}")
             return None
 
 

@@ -12,7 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from .attention import LatentAttention, PooledAttention
 from .compressed_attention import CompressedAttention
 from .fallback import own_attention, warn_once
-from .indexer import FusedIndexer
+from .indexer import FusedIndexer, LastRotatedIndexer, ScaledIndexer
 from .parts import Parts
 from .pooled_indexer import PooledIndexer
 from .support import NAME
@@ -28,7 +28,7 @@ class Family(NamedTuple):
         layers: {class of a layer: its mixin}.
         check: compares what the mixins use of these layers.
         rope: the function that rotates, if a mixin calls it.
-        own: classes of attention that stay transformers' own.
+        own: classes of attention that stay transformers' own; whole names if of other modules.
     """
 
     folder: str
@@ -57,7 +57,7 @@ def serve_families() -> None:
             for name, mixin in family.layers.items():
                 _replace(module, getattr(module, name), mixin, family.rope)
             for name in family.own:
-                own_attention[getattr(module, name)] = sdpa_attention_forward
+                own_attention[Parts(family.module).find(name)] = sdpa_attention_forward
         base = f"{family.prefix}PreTrainedModel"
         try:
             watch(getattr(module, base), difference)
@@ -95,7 +95,7 @@ def difference_of(family: Family) -> str | None:
     parts.check(f"{family.prefix}PreTrainedModel.post_init", 1)
     parts.check(f"{family.prefix}PreTrainedModel.set_attn_implementation", 2)
     for name in family.own:
-        parts.reads(f"{name}.forward", "get_interface scaling dropout")
+        parts.reads(f"{name}.forward", "get_interface scaling")
     family.check(parts, family)
     return parts.difference()
 
@@ -106,10 +106,12 @@ _INDEXER = "config head_dim index_topk k_norm layer_idx n_heads weights_proj wk 
 
 def _check_latent(parts: Parts, family: Family) -> None:
     indexer, attention = family.layers
+    mixin = family.layers[indexer]
+    sinks = "sinks s_aux" if mixin is LastRotatedIndexer else ""
     parts.check(str(family.rope), 4, "unsqueeze_dim")
     parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
-    parts.check(f"{indexer}.forward", like=FusedIndexer.forward)
-    parts.reads(f"{attention}.forward", "expand_kv indexer indices scaling dropout")
+    parts.check(f"{indexer}.forward", like=mixin.forward)
+    parts.reads(f"{attention}.forward", f"expand_kv indexer indices scaling dropout {sinks}")
     parts.reads(f"{attention}.__init__", _LATENT)
     parts.reads(f"{indexer}.__init__", f"{_INDEXER} qk_rope_head_dim")
 
@@ -148,20 +150,47 @@ def _check_compressed(parts: Parts, family: Family) -> None:
     parts.check(f"{prefix}CSACache.update_overlap_state", 5)
 
 
+_INTERLEAVED = "apply_rotary_pos_emb_interleave"
+
+
+def _latent(
+    folder: str,
+    prefix: str,
+    rope: str,
+    mixin: type[FusedIndexer] = FusedIndexer,
+    text: str = "",
+    own: tuple[str, ...] = (),
+) -> Family:
+    layers = {f"{prefix}{text}Indexer": mixin, f"{prefix}{text}Attention": LatentAttention}
+    return Family(folder, prefix, layers, _check_latent, rope, own)
+
+
 FAMILIES = (
-    *(
-        Family(
-            folder,
-            prefix,
-            {f"{prefix}Indexer": FusedIndexer, f"{prefix}Attention": LatentAttention},
-            _check_latent,
-            rope,
-        )
-        for folder, prefix, rope in (
-            ("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
-            ("glm_moe_dsa", "GlmMoeDsa", "apply_rotary_pos_emb_interleave"),
-            ("axk2", "AXK2", "apply_rotary_pos_emb"),
-        )
+    _latent("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
+    _latent("glm_moe_dsa", "GlmMoeDsa", _INTERLEAVED),
+    _latent("axk2", "AXK2", "apply_rotary_pos_emb"),
+    _latent("hy_v4", "HYV4", "apply_rotary_pos_emb", LastRotatedIndexer),
+    _latent(
+        "hy_v4_vl",
+        "HYV4VL",
+        "apply_rotary_pos_emb",
+        LastRotatedIndexer,
+        own=("HYV4VLVisionAttention",),
+    ),
+    _latent(
+        "mistral_large4",
+        "MistralLarge4",
+        _INTERLEAVED,
+        ScaledIndexer,
+        "Text",
+        ("transformers.models.pixtral.modeling_pixtral.PixtralAttention",),
+    ),
+    _latent(
+        "dots3_note",
+        "Dots3Note",
+        _INTERLEAVED,
+        text="Text",
+        own=("Dots3NoteVisionAttention", "Dots3NoteAudioAttention"),
     ),
     Family(
         "glm5_next",

@@ -9,11 +9,13 @@ import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_MULTIPLE
 from torch import Tensor
 
+from .rows import Compressed, attend_to_rows
+
 NAME = "custom_pypto"
 # For messages; served.py has the classes.
 SERVED = (
-    "DeepSeek-V3.2, DeepSeek-V4, GLM-5, GLM-5.3 and A.X-K2, switched by set_attn_implementation or"
-    " made with it; for any other model set 'sdpa' or 'eager'"
+    "DeepSeek-V3.2, DeepSeek-V4, GLM-5, GLM-5.3, A.X-K2, HY-V4, Mistral Large 4 and Dots3, switched"
+    " by set_attn_implementation or made with it; for any other model set 'sdpa' or 'eager'"
 )
 
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
@@ -28,10 +30,30 @@ def refusal_of_autocast(device: torch.device) -> str | None:
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def refusal_of_attention(
-    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int
+    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int, want_lse: bool
 ) -> str | None:
     """Why npu_sparse_flash_attention refuses these sizes on this device; None if it does not."""
-    return _refusal(device, dtype, _call_attention, heads, latent, rope)
+    return _refusal(device, dtype, _call_attention, heads, latent, rope, want_lse)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def refusal_of_rows(
+    device: torch.device,
+    dtype: torch.dtype,
+    heads: int,
+    size: int,
+    window: int | None = None,
+    ratio: int = 0,
+    count: int = 0,
+) -> str | None:
+    """Why npu_sparse_flash_mla refuses these sizes on this device; None if it does not.
+
+    Args:
+        window: of tokens; None where each query lists the rows that it sees.
+        ratio: the tokens of a compressed row; 0 for none.
+        count: the compressed rows that a query selects; 0 for all.
+    """
+    return _refusal(device, dtype, _call_rows, heads, size, window, ratio, count)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
@@ -52,7 +74,7 @@ def refusal_of_selection(
 
 @functools.cache
 def _refusal(
-    device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int
+    device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int | None
 ) -> str | None:
     if device.type == "cpu":
         if dtype in _DTYPES:
@@ -65,7 +87,7 @@ def _refusal(
     return None
 
 
-def _call_attention(like: Tensor, heads: int, latent: int, rope: int) -> None:
+def _call_attention(like: Tensor, heads: int, latent: int, rope: int, want_lse: bool) -> None:
     one = like.new_ones(1, dtype=torch.int32)
     torch.ops.custom_pypto.npu_sparse_flash_attention(
         like.new_zeros(1, 1, heads, latent),
@@ -77,6 +99,23 @@ def _call_attention(like: Tensor, heads: int, latent: int, rope: int) -> None:
         one,
         scale=1.0,
         sparse_mode=0,
+        return_softmax_lse=want_lse,
+    )
+
+
+def _call_rows(
+    like: Tensor, heads: int, size: int, window: int | None, ratio: int, count: int
+) -> None:
+    one = like.new_ones(1, dtype=torch.int32)
+    picked = one.new_zeros(1, 1, count) if count else None
+    rows = like.new_zeros(1, NPU_BLOCK_MULTIPLE, size)
+    attend_to_rows(
+        like.new_zeros(1, 1, heads, size),
+        rows,
+        1.0,
+        indices=one.view(1, 1, 1) - 1 if window is None else None,
+        window=window,
+        compressed=Compressed(rows, ratio, one * ratio, picked) if ratio else None,
     )
 
 

@@ -47,20 +47,26 @@ def watch(base: type[Any], difference: str | None) -> None:
         # Models may share a configuration, which holds the implementation.
         for other in list(_models):
             if other.config is model.config:
-                for module in other.modules():
-                    _set_class(module)
+                _set_classes(other)
 
     base.post_init, base.set_attn_implementation = post_init, set_attn_implementation
 
 
-def _set_class(module: Any) -> None:
+def _set_classes(model: nn.Module) -> None:
+    implementations: dict[Any, str | None] = {}
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        name = implementations.get(module, getattr(config, "_attn_implementation", None))
+        # The configuration of an indexer may be a copy for its layer, which no switch reaches.
+        implementations[getattr(module, "indexer", None)] = name
+        _set_class(module, is_ours=name == NAME)
+
+
+def _set_class(module: Any, is_ours: bool) -> None:
     before: Any = type(module)
-    is_ours = before in replacements.values()
-    if not (is_ours or before in replacements):
+    if before not in (replacements.values() if not is_ours else replacements):
         return
-    if is_ours == (module.config._attn_implementation == NAME):
-        return
-    after: Any = before.original if is_ours else replacements[before]
+    after: Any = replacements[before] if is_ours else before.original
     module.__class__ = after
     # accelerate keeps the forward that its own one calls.
     for name, value in vars(module).items():
