@@ -36,6 +36,11 @@ WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
 
 _TRIES = 3000
 _BLAMED = 200
+_MENDED = 0.8
+"""How many candidates are mended; others break rules of scalars, or of which tensors are given."""
+_MENDS = 20
+_SIZES_OF_ONE = 4
+"""How often the sizes of a candidate are drawn."""
 NO_CALL = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
 _MOST_DIMS = 3
@@ -97,6 +102,8 @@ class Candidate:
         self._index = 0
         for tensor in op.tensors:
             self._choose(tensor)
+        if random.random() < _MENDED:
+            self._mend()
         self.draw_sizes(sizes)
 
     def lay_plainly(self) -> None:
@@ -284,6 +291,19 @@ class Candidate:
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)
 
+    def _mend(self) -> None:
+        """Choose again what breaks a rule of scalars and of which tensors are given."""
+        for _ in range(_MENDS):
+            broken = next(broken_rules(self.op, _rules_of_choices(self.op), self.value_of), None)
+            if broken is None:
+                return
+            argument = self.op.argument(broken.argument)
+            if argument.name in self.scalars:
+                self.scalars[argument.name] = _scalar(self.op, argument, self._random)
+            for tensor in self.op.tensors:
+                if argument.name in (tensor.name, *self.scalars):
+                    self._choose(tensor)
+
     def _choose(self, tensor: Tensor) -> None:
         name = tensor.name
         if isinstance(tensor.shape, Choice) and tensor.shape.tensor == name:
@@ -389,13 +409,17 @@ def draw_candidate(
     Raises:
         DrawingError: none was found.
     """
-    for _ in range(_TRIES):
-        candidate = Candidate(op, random, sizes)
+    candidate = Candidate(op, random, sizes)
+    for number in range(1, _TRIES):
         try:
             if wanted(candidate):
                 return candidate, candidate.arguments()
         except NO_CALL:
-            continue
+            pass
+        if number % _SIZES_OF_ONE:
+            candidate.draw_sizes(sizes)
+        else:
+            candidate = Candidate(op, random, sizes)
     raise NoCallError(op)
 
 
@@ -445,15 +469,9 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
         case "bool":
             return random.random() < 0.5
         case "float":
-            return random.choice(_allowed_floats(op, argument.name, (default or 0.5, 0.125)))
+            return random.choice(_allowed_floats(op, argument.name))
         case "int":
-            named = _named_integers(op, argument.name)
-            if named and random.random() < 0.75:
-                return random.choice(named)
-            if isinstance(default, int) and default >= _NO_LIMIT:
-                return random.choice((default, default, default, 5))
-            small = default if isinstance(default, int) and default < 100 else 1
-            return random.choice((small, 0, 3, 5, 7, 20))
+            return random.choice(_allowed_integers(op, argument.name))
         case "ScalarType":
             return random.choice((torch.float16, torch.float32))
         case "Device":
@@ -474,16 +492,33 @@ def limits_of(op: OpContract, name: str) -> list[float]:
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 
-def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
-    """Return the values of a scalar that its own rules allow."""
+@cache
+def _rules_of_choices(op: OpContract) -> list[Rule]:
+    """Return the rules that read no dim, dtype or shape."""
+    names = {each.name for each in op.arguments}
+    return [rule for rule in op.rules if rule.names <= names]
+
+
+@cache
+def _allowed_floats(op: OpContract, name: str) -> list[float]:
+    usual = (op.argument(name).default_value or 0.5, 0.125)
+    return _allowed(op, name, [*usual, *limits_of(op, name)])
+
+
+@cache
+def _allowed_integers(op: OpContract, name: str) -> list[int]:
+    default = op.argument(name).default_value
+    if isinstance(default, int) and default >= _NO_LIMIT:
+        return [default, default, default, 5]
+    small = default if isinstance(default, int) and default < 100 else 1
+    return _allowed(op, name, _named_integers(op, name) or [small, 0, 3, 5, 7, 20])
+
+
+def _allowed(op: OpContract, name: str, values: list[Any]) -> list[Any]:
+    """Return the values of a scalar that its own rules allow; all, if they allow none."""
     rules = [rule for rule in op.rules if rule.names == {name}]
-
-    def is_allowed(value: float) -> bool:
-        return next(broken_rules(op, rules, lambda _: value), None) is None
-
-    if not rules:
-        return usual
-    return [*filter(is_allowed, (*usual, *limits_of(op, name)))] or usual
+    found = [each for each in values if not [*broken_rules(op, rules, lambda _, of=each: of)]]
+    return found or values
 
 
 def _named_integers(op: OpContract, name: str) -> list[int]:
