@@ -36,9 +36,8 @@ WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
 
 _TRIES = 3000
 _BLAMED = 200
-_MENDED = 0.8
-"""How many candidates are mended; others break rules of scalars, or of which tensors are given."""
-_MENDS = 20
+_CHOICES = 20
+"""How often an argument is chosen for a rule to hold."""
 _SIZES_OF_ONE = 4
 """How often the sizes of a candidate are drawn."""
 NO_CALL = (ValueError, ZeroDivisionError, IndexError, KeyError)
@@ -75,8 +74,17 @@ class NoCallError(DrawingError):
 class Candidate:
     """The choices before tensors are made: variants, presence, dtypes, sizes."""
 
-    def __init__(self, op: OpContract, random: Random, sizes: Sequence[int] = SIZES) -> None:
-        """Choose at random; the result may break a rule of the contract."""
+    def __init__(
+        self,
+        op: OpContract,
+        random: Random,
+        sizes: Sequence[int] = SIZES,
+        kept: Iterable[Rule] | None = None,
+    ) -> None:
+        """Choose at random; the result may break a rule of the contract.
+
+        The rules `kept`, all of `rules_of_choices` by default, are seldom broken.
+        """
         self.op = op
         self._random = random
         tensors = {each.name for each in op.tensors}
@@ -100,10 +108,13 @@ class Candidate:
         self._dtypes: dict[str, str] = {}
         self._layouts: dict[str, Layout] = {}
         self._index = 0
+        kept = rules_of_choices(op) if kept is None else kept
+        for rule in filter(op.reads_only_scalars, kept):
+            self._keep(rule)
         for tensor in op.tensors:
             self._choose(tensor)
-        if random.random() < _MENDED:
-            self._mend()
+        for rule in kept:
+            self._keep(rule)
         self.draw_sizes(sizes)
 
     def lay_plainly(self) -> None:
@@ -291,16 +302,16 @@ class Candidate:
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)
 
-    def _mend(self) -> None:
-        """Choose again what breaks a rule of scalars and of which tensors are given."""
-        for _ in range(_MENDS):
-            broken = next(broken_rules(self.op, _rules_of_choices(self.op), self.value_of), None)
-            if broken is None:
+    def _keep(self, rule: Rule) -> None:
+        """Choose the argument of a rule again while it breaks the rule."""
+        for _ in range(_CHOICES):
+            if next(broken_rules(self.op, [rule], self.value_of), None) is None:
                 return
-            argument = self.op.argument(broken.argument)
+            argument = self.op.argument(rule.argument)
             if argument.name in self.scalars:
                 self.scalars[argument.name] = _scalar(self.op, argument, self._random)
-            for tensor in self.op.tensors:
+            for tensor in (each for each in self.op.tensors if each.name in self.shapes):
+                # A scalar may decide which tensors are given.
                 if argument.name in (tensor.name, *self.scalars):
                     self._choose(tensor)
 
@@ -403,13 +414,14 @@ def draw_candidate(
     random: Random,
     wanted: Callable[[Candidate], bool],
     sizes: Sequence[int] = SIZES,
+    kept: Sequence[Rule] | None = None,
 ) -> tuple[Candidate, Arguments]:
-    """Return the first candidate that is `wanted`, with its arguments.
+    """Return the first `wanted` candidate with its arguments; `kept` is as for `Candidate`.
 
     Raises:
         DrawingError: none was found.
     """
-    candidate = Candidate(op, random, sizes)
+    candidate = Candidate(op, random, sizes, kept)
     for number in range(1, _TRIES):
         try:
             if wanted(candidate):
@@ -419,7 +431,7 @@ def draw_candidate(
         if number % _SIZES_OF_ONE:
             candidate.draw_sizes(sizes)
         else:
-            candidate = Candidate(op, random, sizes)
+            candidate = Candidate(op, random, sizes, kept)
     raise NoCallError(op)
 
 
@@ -493,7 +505,7 @@ def limits_of(op: OpContract, name: str) -> list[float]:
 
 
 @cache
-def _rules_of_choices(op: OpContract) -> list[Rule]:
+def rules_of_choices(op: OpContract) -> list[Rule]:
     """Return the rules that read no dim, dtype or shape."""
     names = {each.name for each in op.arguments}
     return [rule for rule in op.rules if rule.names <= names]
