@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, islice
-from operator import itemgetter
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
@@ -55,7 +54,6 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
     outputs.
     """
     for dim, candidates in _candidates_by_dim(op):
-        # The largest call of a size: a rest changes few of an op's choices.
         found = (islice(_of_size(candidates, dim, each, _MOST_WITH_REST), 1) for each in _WITH_REST)
         yield from (given for _, given in islice(chain.from_iterable(found), 2))
 
@@ -63,14 +61,21 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
 def _of_size(
     candidates: list[Candidate], dim: str, size: int, most: int
 ) -> Iterator[tuple[int, Arguments]]:
-    """Yield the right calls with this size of a dim and at most so many elements, largest first."""
+    """Yield the right calls with this size of a dim and at most so many elements.
+
+    The smallest that has enough elements comes first; without one, the largest.
+    """
     found = []
     for candidate in candidates:
         with suppress(*NO_CALL):
             resized = _resized(candidate, dim, size)
             if resized is not None and resized.is_right():
                 found.append((_count_elements(resized), resized))
-    for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
+
+    def distance(each: tuple[int, Candidate]) -> tuple[bool, int]:
+        return each[0] < _ENOUGH_ELEMENTS, abs(each[0] - _ENOUGH_ELEMENTS)
+
+    for elements, resized in sorted(found, key=distance):
         if 0 < elements <= most:
             with suppress(ValueError):  # No integers fit.
                 yield elements, resized.arguments()

@@ -11,11 +11,19 @@ from custom_pypto_plugin import SampleInput
 
 from . import samples
 
-_RATIOS = {"paged": 4, "odd-sizes": 3, "bsnd": 128, "tnd": 4, "tnd-paged": 2}
+_RATIOS = {"paged": 4, "bsnd": 128, "tnd": 3}
 """The samples that compressed samples are made of, too."""
-_SECOND = ("published-size", "not-causal", "empty-rows", "key-heads", "float16", *_RATIOS)
+_SECOND = (
+    *_RATIOS,
+    "tnd-paged",
+    "published-size",
+    "not-causal",
+    "empty-rows",
+    "key-heads",
+    "odd-sizes",
+    "float16",
+)
 _SECOND_OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
-_IN_E4M3 = ("paged", "bsnd", "tnd", "odd-sizes")
 
 
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
@@ -34,7 +42,7 @@ def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples of npu_quant_lightning_indexer_v2 on `device`."""
     for sample in _first(device):
         yield from _second(samples.quantised(sample))
-        if device == "cpu" and sample.name in _IN_E4M3:  # The simulated NPU has no float8.
+        if device == "cpu" and sample.name in samples.IN_E4M3:
             yield from _second(samples.quantised(sample, torch.float8_e4m3fn))
 
 
