@@ -506,9 +506,15 @@ def limits_of(op: OpContract, name: str) -> list[float]:
 
 @cache
 def rules_of_choices(op: OpContract) -> list[Rule]:
-    """Return the rules that read no dim, dtype or shape."""
+    """Return the rules that read scalars and which tensors are given, nothing else."""
     names = {each.name for each in op.arguments}
-    return [rule for rule in op.rules if rule.names <= names]
+    attributes = {ast.Attribute, ast.Subscript}
+
+    def reads_attributes(rule: Rule) -> bool:
+        nodes = (type(node) for each in rule.conditions for node in ast.walk(each))
+        return not attributes.isdisjoint(nodes)
+
+    return [rule for rule in op.rules if rule.names <= names and not reads_attributes(rule)]
 
 
 @cache

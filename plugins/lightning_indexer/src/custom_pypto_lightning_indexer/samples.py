@@ -27,7 +27,7 @@ class Sizes:
     seed: int = 0
 
 
-DEEPSEEK_V32 = Sizes([122, 97], query_tokens=3, heads=64, block_size=128)
+DEEPSEEK_V32 = Sizes([522, 397], query_tokens=3, heads=64, block_size=128)
 
 
 _FEW = 16

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from custom_pypto_plugin import SampleInput
 
-from . import samples
+from . import reference, samples
 
 _RATIOS = {"paged": 4, "bsnd": 128, "tnd": 3}
 """The samples that compressed samples are made of, too."""
@@ -65,25 +65,21 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
 
     With a ratio it has residuals, offsets, metadata and values.
     """
-    given: dict[str, Any] = {"layout_query": "BSND", "layout_key": "PA_BSND", "sparse_count": 2048}
-    given |= {"sparse_mode": 3, **sample.kwargs}
+    given: dict[str, Any] = {
+        **{f"actual_seq_lengths_{name}": None for name in ("query", "key")},
+        "layout_query": "BSND",
+        "layout_key": "PA_BSND",
+        "sparse_mode": 3,
+        "sparse_count": 2048,
+        **sample.kwargs,
+    }
     tensors = sample.args[:5]
     query, key = tensors[:2]
-    is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
-    queries: Any = given.get("actual_seq_lengths_query")
-    keys: Any = given.get("actual_seq_lengths_key")
-    options: dict[str, Any] = {
-        "cu_seqlens_q": _from_0(queries) if is_tnd else None,
-        "cu_seqlens_k": _from_0(keys) if given["layout_key"] == "TND" else None,
-        "seqused_q": None if is_tnd or queries is None else queries.clamp(max=query.shape[1]),
-        "seqused_k": keys if given["layout_key"] != "TND" else None,
-        "block_table": given.get("block_table"),
-        "layout_q": given["layout_query"],
-        "layout_k": "PA_BBND" if is_paged else given["layout_key"],
-        "mask_mode": given["sparse_mode"],
-    }
+    options = reference.as_second_version({**given, "query": query})
+    count = options.pop("topk")
     if ratio > 1:
-        batch = len(queries if is_tnd else query)
+        sums = options["cu_seqlens_q"]
+        batch = len(query) if sums is None else len(sums) - 1
         offsets = torch.arange(
             query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32, device="cpu"
         )
@@ -98,12 +94,8 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
         }
     mode = () if len(tensors) == 3 else (2 if query.dtype == torch.int8 else 1,)
     return SampleInput(
-        (*tensors, given["sparse_count"], *mode),
+        (*tensors, count, *mode),
         {name: value for name, value in options.items() if value is not None},
         sample.name,
         None if sample.resized is None else second(sample.resized, ratio),
     )
-
-
-def _from_0(sums: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.pad(sums, (1, 0))
