@@ -17,9 +17,9 @@ from .sample_generator import NO_CALL, Arguments, Candidate, DrawingError, draw_
 
 _SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
 _SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
-_ENOUGH = 1027
+_ENOUGH_SIZE = 1027
 """From this size on, two threads share a dim at a grain of 1024."""
-_ENOUGH_ELEMENTS = 2**16
+_ENOUGH = 2**16
 """From here on, two threads share the elements at the grain of elementwise.h of blocks."""
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
@@ -41,7 +41,7 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
             made = next(_of_size(candidates, dim, size, _MOST_ELEMENTS), None)
             found = made or found
             # Not a larger one than is needed: references may loop over rows.
-            if made and size >= _ENOUGH and made[0] >= _ENOUGH_ELEMENTS:
+            if made and size >= _ENOUGH_SIZE and made[0] >= _ENOUGH:
                 break
         if found:
             yield dim, found[1]
@@ -71,11 +71,8 @@ def _of_size(
             resized = _resized(candidate, dim, size)
             if resized is not None and resized.is_right():
                 found.append((_count_elements(resized), resized))
-
-    def distance(each: tuple[int, Candidate]) -> tuple[bool, int]:
-        return each[0] < _ENOUGH_ELEMENTS, abs(each[0] - _ENOUGH_ELEMENTS)
-
-    for elements, resized in sorted(found, key=distance):
+    best = sorted(found, key=lambda each: (each[0] < _ENOUGH, abs(each[0] - _ENOUGH)))
+    for elements, resized in best:
         if 0 < elements <= most:
             with suppress(ValueError):  # No integers fit.
                 yield elements, resized.arguments()

@@ -480,10 +480,8 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
             return random.choice(op.selectors.get(argument.name) or [default or ""])
         case "bool":
             return random.random() < 0.5
-        case "float":
-            return random.choice(_allowed_floats(op, argument.name))
-        case "int":
-            return random.choice(_allowed_integers(op, argument.name))
+        case "float" | "int":
+            return random.choice(_numbers(op, argument.name))
         case "ScalarType":
             return random.choice((torch.float16, torch.float32))
         case "Device":
@@ -508,47 +506,33 @@ def limits_of(op: OpContract, name: str) -> list[float]:
 def rules_of_choices(op: OpContract) -> list[Rule]:
     """Return the rules that read scalars and which tensors are given, nothing else."""
     names = {each.name for each in op.arguments}
-    attributes = {ast.Attribute, ast.Subscript}
+    reads = (ast.Attribute, ast.Subscript)
 
-    def reads_attributes(rule: Rule) -> bool:
-        nodes = (type(node) for each in rule.conditions for node in ast.walk(each))
-        return not attributes.isdisjoint(nodes)
+    def is_of_choices(rule: Rule) -> bool:
+        nodes = (node for each in rule.conditions for node in ast.walk(each))
+        return rule.names <= names and not any(isinstance(node, reads) for node in nodes)
 
-    return [rule for rule in op.rules if rule.names <= names and not reads_attributes(rule)]
-
-
-@cache
-def _allowed_floats(op: OpContract, name: str) -> list[float]:
-    usual = (op.argument(name).default_value or 0.5, 0.125)
-    return _allowed(op, name, [*usual, *limits_of(op, name)])
+    return [*filter(is_of_choices, op.rules)]
 
 
 @cache
-def _allowed_integers(op: OpContract, name: str) -> list[int]:
-    default = op.argument(name).default_value
-    if isinstance(default, int) and default >= _NO_LIMIT:
-        return [default, default, default, 5]
-    small = default if isinstance(default, int) and default < 100 else 1
-    return _allowed(op, name, _named_integers(op, name) or [small, 0, 3, 5, 7, 20])
-
-
-def _allowed(op: OpContract, name: str, values: list[Any]) -> list[Any]:
-    """Return the values of a scalar that its own rules allow; all, if they allow none."""
+def _numbers(op: OpContract, name: str) -> list[Any]:
+    """Return numbers for a scalar that its own rules allow; the usual ones, if they allow none."""
+    argument, limits = op.argument(name), limits_of(op, name)
+    default = argument.default_value
+    values: list[Any] = [default or 0.5, 0.125, *limits]
+    if argument.type.startswith("int"):
+        if isinstance(default, int) and default >= _NO_LIMIT:
+            return [default, default, default, 5]
+        small = default if isinstance(default, int) and default < 100 else 1
+        named = (int(each) for each in limits if each.is_integer() and each < 100)
+        values = [small, 0, 3, 5, 7, 20, *named]
     rules = [rule for rule in op.rules if rule.names == {name}]
-    found = [each for each in values if not [*broken_rules(op, rules, lambda _, of=each: of)]]
-    return found or values
 
+    def is_allowed(value: float) -> bool:
+        return next(broken_rules(op, rules, lambda _: value), None) is None
 
-def _named_integers(op: OpContract, name: str) -> list[int]:
-    """Return the allowed integers of a scalar, if a rule lists them."""
-    for rule in op.rules:
-        match rule.check:
-            case ast.Compare(ast.Name(of), [ast.Eq()], [ast.Constant(int(value))]) if of == name:
-                return [value]
-            case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(values)]) if of == name:
-                of_tuple = [each.value for each in values if isinstance(each, ast.Constant)]
-                return [value for value in of_tuple if type(value) is int]
-    return []
+    return [*filter(is_allowed, values)] or values
 
 
 @cache
