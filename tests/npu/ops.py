@@ -31,14 +31,13 @@ WITHOUT_OPERATOR = {
     "npu_compressor",
     "npu_compressor_backward",
     "npu_compressor_train",
+    "npu_sparse_flash_mla_metadata",
 }
 """Ops that torchair's graph engine cannot have: CANN has no operator of this form. The graphs that
 replay eager kernels have them."""
-IN_GE = [op for op in OPS if op != "npu_sparse_flash_mla_metadata"]
-"""Ops with a node for the graph engine: that of metadata wants to know the NPU's cores."""
 KERNELS_OF_OPS = [
     (kernels, op)
-    for op in IN_GE
+    for op in OPS
     for kernels in ("custom", "stock")
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]

@@ -22,6 +22,11 @@ _ATTENTION = (
     " actual_seq_lengths_query actual_seq_lengths_kv query_rope key_rope layout_query layout_kv"
     " sparse_mode"
 )
+_SHARED_KV = (
+    "q * ori_kv cmp_kv ori_block_table cmp_block_table cu_seqlens_q cu_seqlens_ori_kv seqused_kv"
+    " sinks metadata softmax_scale cmp_ratio ori_mask_mode ori_win_left ori_win_right layout_q"
+    " layout_kv"
+)
 _STEP = "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables"
 _SIZES = "num_seqs num_queries block_size"
 
@@ -34,6 +39,8 @@ ARGUMENTS = {
     "custom.npu_lightning_indexer": f"query key weights {_SELECTION}",
     "custom.npu_sparse_flash_attention": _ATTENTION,
     "advance_step_flashattn_ascendc": f"{_SIZES} {_STEP}",
+    "npu_sparse_attn_sharedkv": _SHARED_KV,
+    "custom.npu_sparse_attn_sharedkv": _SHARED_KV,
     "lightning_indexer": f"query key weights * {_SELECTION}",
 }
 """By `Call.served`, in the order of the call; those before a ``*`` are passed by position."""

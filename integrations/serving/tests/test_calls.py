@@ -17,6 +17,7 @@ from torch import Tensor
 HEADS, LATENT, ROPE, INDEX_HEADS, SIZE, TOP_K, PAGES = 4, 32, 16, 64, 128, 8, 6
 QUANT = "npu_quant_lightning_indexer"
 ATTENTION = "npu_sparse_flash_attention"
+SHARED_KV = "npu_sparse_flash_mla"
 
 
 class Batch(NamedTuple):
@@ -117,6 +118,35 @@ def rank_attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     return arguments
 
 
+def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    """Pages of a window and of rows for 4 tokens each."""
+    given, lengths = batch.arguments(), torch.tensor(batch.lengths, dtype=torch.int32)
+    starts = torch.tensor([0, *batch.query_ends], dtype=torch.int32)
+    options = {
+        "cu_seqlens_q": starts,
+        "cu_seqlens_ori_kv": starts,
+        "seqused_kv": lengths,
+        "max_seqlen_kv": max(batch.lengths),
+        "cmp_ratio": 4,
+        "ori_mask_mode": 4,
+        "ori_win_left": 7,
+        "ori_win_right": 0,
+        "layout_q": "TND",
+        "layout_kv": "PA_ND",
+    }
+    metadata = custom_pypto_serving.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, **options)
+    return options | {
+        "q": normal(1, batch.tokens, HEADS, LATENT),
+        "ori_kv": normal(2, PAGES, 16, 1, LATENT),
+        "cmp_kv": normal(3, PAGES, 16, 1, LATENT),
+        "ori_block_table": given["block_table"],
+        "cmp_block_table": given["block_table"],
+        "sinks": normal(4, HEADS).float(),
+        "metadata": metadata,
+        "softmax_scale": LATENT**-0.5,
+    }
+
+
 def step_arguments(dtype: torch.dtype = torch.int64) -> dict[str, Any]:
     """Two queries of three sequences: the last one is padding, with a length and a block of 0."""
     return {
@@ -163,6 +193,14 @@ def check_attention(result: Tensor, arguments: dict[str, Any]) -> None:
     torch.testing.assert_close(result, reference_attention(arguments)[0], rtol=0.02, atol=0.002)
 
 
+def check_shared_kv(result: Tensor, arguments: dict[str, Any]) -> None:
+    given = {**arguments, "layout_kv": "PA_BBND"}
+    tokens, _, _ = (given.pop(n) for n in ("seqused_kv", "cu_seqlens_ori_kv", "max_seqlen_kv"))
+    lengths = {"seqused_ori_kv": tokens, "seqused_cmp_kv": tokens // 4}
+    wanted, _ = reference(SHARED_KV)(**given, **lengths, cmp_residual_kv=tokens % 4)
+    torch.testing.assert_close(result, wanted, rtol=0.02, atol=0.002)
+
+
 def check_parts(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
     out, softmax_max, softmax_sum = result
     check_attention(out, arguments)
@@ -179,6 +217,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[..., None]]] 
     "npu_lightning_indexer_quant": (quantised_arguments, check_quantised),
     QUANT: (float8_arguments, check_quantised),
     ATTENTION: (attention_arguments, check_attention),
+    "npu_sparse_attn_sharedkv": (shared_kv_arguments, check_shared_kv),
 }
 STEPS = [call for call in CALLS if call.op == "npu_advance_step_flashattn"]
 

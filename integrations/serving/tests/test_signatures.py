@@ -51,6 +51,13 @@ SIGNATURES = {
     "torch.ops._C_ascend.npu_lightning_indexer_quant": (
         f"{_SCALES}, *, {_LENGTHS}, query_quant_mode=0, key_quant_mode=0, {_LAYOUTS}"
     ),
+    "torch.ops._C_ascend.npu_sparse_attn_sharedkv": (
+        "q, *, ori_kv=None, cmp_kv=None, ori_sparse_indices=None, cmp_sparse_indices=None,"
+        " ori_block_table=None, cmp_block_table=None, cu_seqlens_q=None, cu_seqlens_ori_kv=None,"
+        " cu_seqlens_cmp_kv=None, seqused_q=None, seqused_kv=None, sinks=None, metadata=None,"
+        " softmax_scale=0, cmp_ratio=0, ori_mask_mode=4, cmp_mask_mode=3, ori_win_left=128,"
+        " ori_win_right=0, layout_q='BSND', layout_kv='PA_ND', return_softmax_lse=False"
+    ),
     "torch.ops._C.advance_step_flashattn_ascendc": (
         "num_seqs, num_queries, block_size, input_tokens, sampled_token_ids, input_positions,"
         " seq_lens, slot_mapping, block_tables"

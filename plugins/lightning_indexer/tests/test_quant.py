@@ -10,7 +10,7 @@ import torch
 from cpp_constant import cpp_constant
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
-from custom_pypto_lightning_indexer import reference, selection_comparison
+from custom_pypto_lightning_indexer import QUANT_OP, reference, selection_comparison
 from custom_pypto_lightning_indexer.samples import Sizes, paged, quantised
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
@@ -33,8 +33,8 @@ def extreme(sizes: Sizes, **options: Any) -> SampleInput:
 
 
 def assert_right(sample: SampleInput) -> None:
-    expected = reference.quant_lightning_indexer(*sample.args, **sample.kwargs)
-    selection_comparison.compare_quant(op(*sample.args, **sample.kwargs), expected, sample)
+    expected = reference.select(QUANT_OP, *sample.args, **sample.kwargs)
+    selection_comparison.compare(QUANT_OP, op(*sample.args, **sample.kwargs), expected, sample)
 
 
 SIGNED: tuple[tuple[int, ...], ...] = ((), (3,), (4,), (3, 4))

@@ -13,7 +13,7 @@ indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 CSRC = Path(__file__).parents[1] / "csrc"
 
 SPECIALS = [torch.nan, -torch.nan, torch.inf, -torch.inf, 0.0]
-SIZES = [1, 2, 15, 16, 17, 129, 1000, 4096, 5000, 40000]
+SIZES = [1, 2, 16, 17, 129, 4096, 5000, 20000]
 
 
 def select(scores: torch.Tensor, sparse_count: int) -> list[int]:
@@ -95,12 +95,12 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-@pytest.mark.parametrize("size", SIZES)
-def test_selects_the_best_in_order(pattern: str, size: int) -> None:
-    scores = PATTERNS[pattern](size)
-    order = in_order(scores)
-    for sparse_count in sorted({1, 7, min(size, 2048), max(1, size // 2), size + 5}):
-        assert select(scores, sparse_count) == first(order, sparse_count)
+def test_selects_the_best_in_order(pattern: str) -> None:
+    for size in SIZES:
+        scores = PATTERNS[pattern](size)
+        order = in_order(scores)
+        for sparse_count in {1, 7, min(size, 2048), max(1, size // 2), size + 5}:
+            assert select(scores, sparse_count) == first(order, sparse_count), (size, sparse_count)
 
 
 LARGEST_SAMPLE = cpp_constant(CSRC, "kLargestSample")

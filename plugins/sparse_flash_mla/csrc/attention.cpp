@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "cpu/kernels.h"
-#include "sinks.h"
 
 namespace custom_pypto_sparse_flash_mla {
 namespace {

@@ -19,7 +19,6 @@
 
 #include "attention.h"
 #include "cpu/kernels.h"
-#include "sinks.h"
 
 namespace custom_pypto_sparse_attention {
 

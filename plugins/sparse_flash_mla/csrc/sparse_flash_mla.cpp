@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "attention.h"
-#include "npu/kernels.h"
 
 namespace custom_pypto_sparse_flash_mla {
 namespace {
@@ -29,8 +28,8 @@ Metadata::Outputs metadata_cpu(const Metadata::Arguments& a, const Metadata::Cal
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<Forward>().impl<&attention_cpu>("CPU").impl<&Forward::launch>("PrivateUse1");
-  plugin.def<Grad>().impl<&attention_grad>("CPU").impl<&npu::attention_grad>("PrivateUse1");
-  plugin.def<Metadata>().impl<&metadata_cpu>("CPU").impl<&npu::metadata>("PrivateUse1");
+  plugin.def<Grad>().impl<&attention_grad>("CPU").impl<&launch_grad>("PrivateUse1");
+  plugin.def<Metadata>().impl<&metadata_cpu>("CPU").impl<&launch_metadata>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_sparse_flash_mla

@@ -84,9 +84,9 @@ Range window(const ops::visible::Arguments& a, int64_t before, int64_t length) {
 
 Rows::Rows(const char* op, LayoutKv layout, int64_t sequences, const RowsArguments& a)
     : op_(op),
-      cache_(cache_of_rows(op, a.kv_name, *a.kv, layout)),
-      block_table_name_(a.block_table_name),
-      indices_name_(a.indices_name) {
+      cache_(cache_of_rows(op, (a.name + "_kv").c_str(), *a.kv, layout)),
+      block_table_name_(a.name + "_block_table"),
+      indices_name_(a.name + "_sparse_indices") {
   if (a.block_table != nullptr) block_table_.emplace(*a.block_table);
   read_lengths_of(a, layout, sequences);
   if (!a.indices) return;
@@ -96,16 +96,18 @@ Rows::Rows(const char* op, LayoutKv layout, int64_t sequences, const RowsArgumen
   if (!a.index_counts) return;
   const Tensor counts = to_contiguous(*a.index_counts);
   const Integers values(counts);
+  const std::string name = a.name + "_topk_length";
   for (int64_t i = 0; i < counts.numel(); ++i) {
-    check(values[i] >= 0 && values[i] <= listed_, op, a.index_counts_name, "must be from 0 to ",
-          listed_, ", the number of ", indices_name_, ", got ", values[i]);
+    check(values[i] >= 0 && values[i] <= listed_, op, name.c_str(), "must be from 0 to ", listed_,
+          ", the number of ", indices_name_, ", got ", values[i]);
     index_counts_.push_back(values[i]);
   }
 }
 
 void Rows::read_lengths_of(const RowsArguments& a, LayoutKv layout, int64_t sequences) {
   if (layout == LayoutKv::TND) {
-    lengths_ = lengths_between(op_, a.starts_name, *a.starts, cache_.slots());
+    lengths_ =
+        lengths_between(op_, ("cu_seqlens_" + a.name + "_kv").c_str(), *a.starts, cache_.slots());
     starts_ = starts_of(lengths_);
   } else {
     const bool is_paged = layout == LayoutKv::PA_BBND;
@@ -115,14 +117,14 @@ void Rows::read_lengths_of(const RowsArguments& a, LayoutKv layout, int64_t sequ
       for (int64_t b = 0; b < sequences; ++b) starts_.push_back(b * cache_.block_size);
     }
   }
-  shorten(op_, a.lengths_name, a.lengths, lengths_);
+  shorten(op_, ("seqused_" + a.name + "_kv").c_str(), a.lengths, lengths_);
 }
 
 int64_t Rows::slot_of(int64_t sequence, int64_t row) const {
   if (!block_table_) return starts_[static_cast<std::size_t>(sequence)] + row;
   const int64_t index = row / cache_.block_size;
   const int64_t block = block_table_->block(sequence, index, cache_.blocks, [&](int64_t found) {
-    fail(op_, block_table_name_, "must hold a block from 0 to ", cache_.blocks - 1, " at [",
+    fail(op_, block_table_name_.c_str(), "must hold a block from 0 to ", cache_.blocks - 1, " at [",
          sequence, ", ", index, "], which is needed, got ", found);
   });
   return block * cache_.block_size + row % cache_.block_size;

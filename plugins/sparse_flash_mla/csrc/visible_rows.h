@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "ops.h"
@@ -24,19 +25,14 @@ struct Range {
   int64_t count() const { return end > begin ? end - begin : 0; }
 };
 
-// The arguments of one tensor of rows, ori_kv or cmp_kv, with their names for errors.
+// The arguments of one tensor of rows, ori_kv or cmp_kv.
 struct RowsArguments {
-  const char* kv_name;
+  std::string name;  // "ori" or "cmp", which the arguments' names have
   const std::optional<Tensor>& kv;
-  const char* block_table_name;
   const Tensor* block_table;  // of pages, else null
-  const char* starts_name;
   const std::optional<Tensor>& starts;
-  const char* lengths_name;
   const std::optional<Tensor>& lengths;
-  const char* indices_name;
   const std::optional<Tensor>& indices;
-  const char* index_counts_name;
   const std::optional<Tensor>& index_counts;
 };
 
@@ -71,8 +67,9 @@ class Rows {
     for (int64_t i = 0; i < count; ++i) {
       const int64_t row = (*indices_)[query * listed_ + i];
       if (row == -1) continue;
-      check(row >= 0 && row < length(sequence), op_, indices_name_, "must hold -1 or rows below ",
-            length(sequence), ", which sequence ", sequence, " has, got ", row);
+      check(row >= 0 && row < length(sequence), op_, indices_name_.c_str(),
+            "must hold -1 or rows below ", length(sequence), ", which sequence ", sequence,
+            " has, got ", row);
       if (row >= range.begin && row < range.end) f(slot_of(sequence, row), i);
     }
   }
@@ -85,9 +82,9 @@ class Rows {
   PagedCache cache_;
   std::vector<int64_t> lengths_;
   std::vector<int64_t> starts_;  // the slot of each sequence's first row, unless rows are paged
-  const char* block_table_name_;
+  std::string block_table_name_;
   std::optional<BlockTable> block_table_;
-  const char* indices_name_;
+  std::string indices_name_;
   Tensor own_indices_;
   std::optional<Integers> indices_;
   int64_t listed_ = 0;

@@ -25,10 +25,10 @@ def gradients(
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32], ids=str)
-@pytest.mark.parametrize("layout", ["BSND", "TND"])
 @pytest.mark.parametrize("case", samples.CASES)
-def test_gradients_are_those_of_the_reference(case: str, layout: str, dtype: torch.dtype) -> None:
+def test_gradients_are_those_of_the_reference(case: str, dtype: torch.dtype) -> None:
     """Also of tensors that are keyword-only, and without a log-sum-exp."""
+    layout = "TND" if case in ("csa", "window") else "BSND"
     arguments = samples.arguments(replace(samples.SMALL, dtype=dtype), case, layout)
     found = gradients(attention, arguments)
     wanted = gradients(reference.sparse_flash_mla, arguments, torch.float64)

@@ -36,6 +36,10 @@ WRONG_LENGTHS = (0, 1, 2, 3, 9, 33, 65, 129, 257)
 
 _TRIES = 3000
 _BLAMED = 200
+_CHOICES = 20
+"""How often an argument is chosen for a rule to hold."""
+_SIZES_OF_ONE = 4
+"""How often the sizes of a candidate are drawn."""
 NO_CALL = (ValueError, ZeroDivisionError, IndexError, KeyError)
 """What evaluating a rule, or making a tensor, raises for sizes that no call has."""
 _MOST_DIMS = 3
@@ -70,8 +74,17 @@ class NoCallError(DrawingError):
 class Candidate:
     """The choices before tensors are made: variants, presence, dtypes, sizes."""
 
-    def __init__(self, op: OpContract, random: Random, sizes: Sequence[int] = SIZES) -> None:
-        """Choose at random; the result may break a rule of the contract."""
+    def __init__(
+        self,
+        op: OpContract,
+        random: Random,
+        sizes: Sequence[int] = SIZES,
+        kept: Iterable[Rule] | None = None,
+    ) -> None:
+        """Choose at random; the result may break a rule of the contract.
+
+        The rules `kept`, all of `rules_of_choices` by default, are seldom broken.
+        """
         self.op = op
         self._random = random
         tensors = {each.name for each in op.tensors}
@@ -95,8 +108,13 @@ class Candidate:
         self._dtypes: dict[str, str] = {}
         self._layouts: dict[str, Layout] = {}
         self._index = 0
+        kept = rules_of_choices(op) if kept is None else kept
+        for rule in filter(op.reads_only_scalars, kept):
+            self._keep(rule)
         for tensor in op.tensors:
             self._choose(tensor)
+        for rule in kept:
+            self._keep(rule)
         self.draw_sizes(sizes)
 
     def lay_plainly(self) -> None:
@@ -284,6 +302,19 @@ class Candidate:
     def _value(self, node: ast.expr) -> Any:
         return evaluate(node, self.value_of)
 
+    def _keep(self, rule: Rule) -> None:
+        """Choose the argument of a rule again while it breaks the rule."""
+        for _ in range(_CHOICES):
+            if next(broken_rules(self.op, [rule], self.value_of), None) is None:
+                return
+            argument = self.op.argument(rule.argument)
+            if argument.name in self.scalars:
+                self.scalars[argument.name] = _scalar(self.op, argument, self._random)
+            for tensor in (each for each in self.op.tensors if each.name in self.shapes):
+                # A scalar may decide which tensors are given.
+                if argument.name in (tensor.name, *self.scalars):
+                    self._choose(tensor)
+
     def _choose(self, tensor: Tensor) -> None:
         name = tensor.name
         if isinstance(tensor.shape, Choice) and tensor.shape.tensor == name:
@@ -383,19 +414,24 @@ def draw_candidate(
     random: Random,
     wanted: Callable[[Candidate], bool],
     sizes: Sequence[int] = SIZES,
+    kept: Sequence[Rule] | None = None,
 ) -> tuple[Candidate, Arguments]:
-    """Return the first candidate that is `wanted`, with its arguments.
+    """Return the first `wanted` candidate with its arguments; `kept` is as for `Candidate`.
 
     Raises:
         DrawingError: none was found.
     """
-    for _ in range(_TRIES):
-        candidate = Candidate(op, random, sizes)
+    candidate = Candidate(op, random, sizes, kept)
+    for number in range(1, _TRIES):
         try:
             if wanted(candidate):
                 return candidate, candidate.arguments()
         except NO_CALL:
-            continue
+            pass
+        if number % _SIZES_OF_ONE:
+            candidate.draw_sizes(sizes)
+        else:
+            candidate = Candidate(op, random, sizes, kept)
     raise NoCallError(op)
 
 
@@ -444,16 +480,8 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
             return random.choice(op.selectors.get(argument.name) or [default or ""])
         case "bool":
             return random.random() < 0.5
-        case "float":
-            return random.choice(_allowed_floats(op, argument.name, (default or 0.5, 0.125)))
-        case "int":
-            named = _named_integers(op, argument.name)
-            if named and random.random() < 0.75:
-                return random.choice(named)
-            if isinstance(default, int) and default >= _NO_LIMIT:
-                return random.choice((default, default, default, 5))
-            small = default if isinstance(default, int) and default < 100 else 1
-            return random.choice((small, 0, 3, 5, 7, 20))
+        case "float" | "int":
+            return random.choice(_numbers(op, argument.name))
         case "ScalarType":
             return random.choice((torch.float16, torch.float32))
         case "Device":
@@ -474,28 +502,37 @@ def limits_of(op: OpContract, name: str) -> list[float]:
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 
-def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
-    """Return the values of a scalar that its own rules allow."""
+@cache
+def rules_of_choices(op: OpContract) -> list[Rule]:
+    """Return the rules that read scalars and which tensors are given, nothing else."""
+    names = {each.name for each in op.arguments}
+    reads = (ast.Attribute, ast.Subscript)
+
+    def is_of_choices(rule: Rule) -> bool:
+        nodes = (node for each in rule.conditions for node in ast.walk(each))
+        return rule.names <= names and not any(isinstance(node, reads) for node in nodes)
+
+    return [*filter(is_of_choices, op.rules)]
+
+
+@cache
+def _numbers(op: OpContract, name: str) -> list[Any]:
+    """Return numbers for a scalar that its own rules allow; the usual ones, if they allow none."""
+    argument, limits = op.argument(name), limits_of(op, name)
+    default = argument.default_value
+    values: list[Any] = [default or 0.5, 0.125, *limits]
+    if argument.type.startswith("int"):
+        if isinstance(default, int) and default >= _NO_LIMIT:
+            return [default, default, default, 5]
+        small = default if isinstance(default, int) and default < 100 else 1
+        named = (int(each) for each in limits if each.is_integer() and each < 100)
+        values = [small, 0, 3, 5, 7, 20, *named]
     rules = [rule for rule in op.rules if rule.names == {name}]
 
     def is_allowed(value: float) -> bool:
         return next(broken_rules(op, rules, lambda _: value), None) is None
 
-    if not rules:
-        return usual
-    return [*filter(is_allowed, (*usual, *limits_of(op, name)))] or usual
-
-
-def _named_integers(op: OpContract, name: str) -> list[int]:
-    """Return the allowed integers of a scalar, if a rule lists them."""
-    for rule in op.rules:
-        match rule.check:
-            case ast.Compare(ast.Name(of), [ast.Eq()], [ast.Constant(int(value))]) if of == name:
-                return [value]
-            case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(values)]) if of == name:
-                of_tuple = [each.value for each in values if isinstance(each, ast.Constant)]
-                return [value for value in of_tuple if type(value) is int]
-    return []
+    return [*filter(is_allowed, values)] or values
 
 
 @cache

@@ -28,6 +28,7 @@ from .sample_generator import (
     draw,
     draw_candidate,
     limits_of,
+    rules_of_choices,
 )
 
 _OTHER_DTYPES = (torch.int16, torch.float16, torch.float32, torch.bfloat16, torch.bool)
@@ -118,9 +119,10 @@ def _of_sizes(op: OpContract, number: int, random: Random) -> Iterator[Violation
     if _has_earlier(op, number):
         return
 
+    kept = [each for each in rules_of_choices(op) if not _is_alike(rule, each)]
     for sizes in (SIZES, COARSE_SIZES):
         try:
-            _, given = draw_candidate(op, random, breaks_it, sizes)
+            _, given = draw_candidate(op, random, breaks_it, sizes, kept)
         except DrawingError:
             continue
         yield Violation(f"rule {number}", rule.argument, given)

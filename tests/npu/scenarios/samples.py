@@ -11,7 +11,7 @@ from custom_pypto_testing.verification import op_checks
 
 # Samples that CANN's own kernels do not take.
 _BEYOND_STOCK = {
-    "npu_lightning_indexer_pto": "key-heads key-heads-all odd-sizes odd-sizes-float16"
+    "npu_lightning_indexer_pto": "key-heads odd-sizes odd-sizes-float16"
     " odd-sizes-float32 bsnd-key-heads",
     "npu_quant_lightning_indexer": "key-heads odd-sizes bsnd-key-heads fp32-weights-int64-lengths",
     "npu_sparse_attention_pto": "small small-fp16 small-fp32 odd odd-fp32 wide longer-than-top-k"
@@ -20,15 +20,15 @@ _BEYOND_STOCK = {
     " small-fp32-bsnd small-fp32-tnd odd-bsnd odd-tnd odd-fp32-bsnd odd-fp32-tnd wide-bsnd wide-tnd"
     " longer-than-top-k-bsnd longer-than-top-k-tnd log-sum-exp keys-bsnd keys-tnd",
     "npu_lightning_indexer": "bsnd-key-heads",
-    "npu_lightning_indexer_v2": "key-heads odd-sizes odd-sizes-compressed",
-    "npu_quant_lightning_indexer_v2": "key-heads odd-sizes odd-sizes-compressed",
+    "npu_lightning_indexer_v2": "key-heads odd-sizes",
+    "npu_quant_lightning_indexer_v2": "key-heads odd-sizes",
     "npu_lightning_indexer_grad": "bsnd bsnd-lengths bsnd-prefix-sums bsnd-key-heads tnd tnd-padded"
     " whole",
     "npu_sparse_flash_attention_grad": "odd-paged-bsnd odd-bsnd odd-paged-tnd odd-tnd fp32 fp16",
 }
 # The samples among these that the kernel of an opp package takes.
 _TAKEN_BY_CUSTOM = {
-    "npu_lightning_indexer_pto": "key-heads-all odd-sizes-float16 odd-sizes-float32",
+    "npu_lightning_indexer_pto": "odd-sizes-float16 odd-sizes-float32",
     # Samples with weights that NZ order can hold, and index-heads-72: the pieces of the fused op
     # take that with the indexer of the package.
     "npu_sparse_attention_pto": "wide nz-longer-than-top-k index-size-64 index-heads-72",

@@ -20,6 +20,7 @@ from .indexer import (
     npu_lightning_indexer_quant,
     npu_quant_lightning_indexer,
 )
+from .shared_kv import npu_sparse_attn_sharedkv, npu_sparse_attn_sharedkv_metadata
 from .step import advance_step_flashattn_ascendc, npu_advance_step_flashattn
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "npu_advance_step_flashattn",
     "npu_lightning_indexer_quant",
     "npu_quant_lightning_indexer",
+    "npu_sparse_attn_sharedkv",
+    "npu_sparse_attn_sharedkv_metadata",
     "npu_sparse_flash_attention",
 ]
 

@@ -1,4 +1,4 @@
-"""Ops that return only the first result, as ``torch.ops.custom`` has them."""
+"""Ops that return only the first result, or have other defaults, as ``torch.ops.custom`` does."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import attention
+from . import attention, shared_kv
 
 
 def npu_lightning_indexer(*args: Any, **kwargs: Any) -> Tensor:
@@ -53,3 +53,8 @@ def npu_sparse_flash_attention(
         layout_kv=layout_kv,
         sparse_mode=sparse_mode,
     )[0]
+
+
+def npu_sparse_attn_sharedkv(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Attend as vllm-ascend's op of this name; `ori_win_left` is 127 by default."""
+    return shared_kv.npu_sparse_attn_sharedkv(*args, **{"ori_win_left": 127, **kwargs})

@@ -67,15 +67,13 @@ def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterable[SampleInput]
 @hookimpl
 def custom_pypto_references() -> Mapping[str, Reference]:
     """The ops in plain PyTorch, and how to compare with them."""
-    from . import reference, reference_v2, selection_comparison, values_reference
+    from functools import partial
 
+    from . import reference
+    from . import selection_comparison as comparison
+
+    selecting = (OP, QUANT_OP, WITH_VALUES, V2, QUANT_V2)
     return {
-        OP: Reference(reference.lightning_indexer, selection_comparison.compare),
-        QUANT_OP: Reference(reference.quant_lightning_indexer, selection_comparison.compare_quant),
-        WITH_VALUES: Reference(values_reference.lightning_indexer, values_reference.compare),
-        GRAD: Reference(
-            values_reference.lightning_indexer_grad, values_reference.compare_gradients
-        ),
-        V2: Reference(reference_v2.lightning_indexer, reference_v2.compare),
-        QUANT_V2: Reference(reference_v2.quant_lightning_indexer, reference_v2.compare_quant),
-    }
+        op: Reference(partial(reference.select, op), partial(comparison.compare, op))
+        for op in selecting
+    } | {GRAD: Reference(reference.gradients, comparison.compare_gradients)}

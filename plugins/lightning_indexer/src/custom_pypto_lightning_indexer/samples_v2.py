@@ -9,13 +9,21 @@ from typing import Any
 import torch
 from custom_pypto_plugin import SampleInput
 
-from . import samples
+from . import reference, samples
 
-_RATIOS = {"paged": 4, "odd-sizes": 3, "bsnd": 128, "tnd": 4, "tnd-paged": 2}
+_RATIOS = {"paged": 4, "bsnd": 128, "tnd": 3}
 """The samples that compressed samples are made of, too."""
-_SECOND = ("published-size", "not-causal", "empty-rows", "key-heads", "float16", *_RATIOS)
+_SECOND = (
+    *_RATIOS,
+    "tnd-paged",
+    "published-size",
+    "not-causal",
+    "empty-rows",
+    "key-heads",
+    "odd-sizes",
+    "float16",
+)
 _SECOND_OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
-_IN_E4M3 = ("paged", "bsnd", "tnd", "odd-sizes")
 
 
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
@@ -34,7 +42,7 @@ def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples of npu_quant_lightning_indexer_v2 on `device`."""
     for sample in _first(device):
         yield from _second(samples.quantised(sample))
-        if device == "cpu" and sample.name in _IN_E4M3:  # The simulated NPU has no float8.
+        if device == "cpu" and sample.name in samples.IN_E4M3:
             yield from _second(samples.quantised(sample, torch.float8_e4m3fn))
 
 
@@ -57,25 +65,21 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
 
     With a ratio it has residuals, offsets, metadata and values.
     """
-    given: dict[str, Any] = {"layout_query": "BSND", "layout_key": "PA_BSND", "sparse_count": 2048}
-    given |= {"sparse_mode": 3, **sample.kwargs}
+    given: dict[str, Any] = {
+        **{f"actual_seq_lengths_{name}": None for name in ("query", "key")},
+        "layout_query": "BSND",
+        "layout_key": "PA_BSND",
+        "sparse_mode": 3,
+        "sparse_count": 2048,
+        **sample.kwargs,
+    }
     tensors = sample.args[:5]
     query, key = tensors[:2]
-    is_tnd, is_paged = given["layout_query"] == "TND", given["layout_key"] == "PA_BSND"
-    queries: Any = given.get("actual_seq_lengths_query")
-    keys: Any = given.get("actual_seq_lengths_key")
-    options: dict[str, Any] = {
-        "cu_seqlens_q": _from_0(queries) if is_tnd else None,
-        "cu_seqlens_k": _from_0(keys) if given["layout_key"] == "TND" else None,
-        "seqused_q": None if is_tnd or queries is None else queries.clamp(max=query.shape[1]),
-        "seqused_k": keys if given["layout_key"] != "TND" else None,
-        "block_table": given.get("block_table"),
-        "layout_q": given["layout_query"],
-        "layout_k": "PA_BBND" if is_paged else given["layout_key"],
-        "mask_mode": given["sparse_mode"],
-    }
+    options = reference.as_second_version({**given, "query": query})
+    count = options.pop("topk")
     if ratio > 1:
-        batch = len(queries if is_tnd else query)
+        sums = options["cu_seqlens_q"]
+        batch = len(query) if sums is None else len(sums) - 1
         offsets = torch.arange(
             query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32, device="cpu"
         )
@@ -90,12 +94,8 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
         }
     mode = () if len(tensors) == 3 else (2 if query.dtype == torch.int8 else 1,)
     return SampleInput(
-        (*tensors, given["sparse_count"], *mode),
+        (*tensors, count, *mode),
         {name: value for name, value in options.items() if value is not None},
         sample.name,
         None if sample.resized is None else second(sample.resized, ratio),
     )
-
-
-def _from_0(sums: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.pad(sums, (1, 0))

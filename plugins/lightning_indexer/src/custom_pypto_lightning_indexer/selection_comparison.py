@@ -6,13 +6,26 @@ mistake of the reference shows.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import torch
 from custom_pypto_plugin import SampleInput
+from torch import Tensor
+
+from . import reference
+
+_OF_THE_LARGEST = {
+    torch.bfloat16: 1e-2,
+    torch.float16: 2e-3,
+    torch.float32: 1e-5,
+    torch.float64: 1e-9,
+}
+"""The largest error of values and gradients, as a part of the largest number."""
 
 RELATIVE = 1e-5
 """Scores nearer than this, relative to the larger one, may swap places."""
@@ -27,36 +40,51 @@ class _Row:
     """One row of the result: its index [row, key head], and what its keys score."""
 
     at: tuple[int, ...]
-    scores: torch.Tensor
+    scores: Tensor
     """[eff] float64; a key's position is its index."""
-    magnitudes: torch.Tensor
+    magnitudes: Tensor
     """[eff] float64: the scores with every product made positive, against which fp32 rounds."""
 
 
-def compare(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Compare two results of npu_lightning_indexer_pto for the arguments of `sample`.
+def compare(op: str, actual: Any, expected: Any, sample: SampleInput) -> None:
+    """Compare two results of an op that selects positions, for the arguments of `sample`.
 
     Rows with exactly the expected positions pass. In any other the scores, in float64, must
     descend, none that was left out may exceed the last one chosen, and the number of positions must
-    be right.
+    be right. Values are compared with those of the positions found.
 
     Raises:
         AssertionError: they do not; the message names the row and the positions.
     """
-    compare_rows(actual, expected, _rows(*sample.args, **sample.kwargs))
+    a = reference.bind(op, sample.args, sample.kwargs)
+    if op in reference.WITHOUT_VALUES:
+        compare_rows(actual, expected, rows(a))
+        return
+    found, wanted = (reference.move(each[0], a, -1) for each in (actual, expected))
+    compare_rows(found, wanted, rows(a))
+    assert_close("values", actual[1], reference.values_of(found.cpu(), a))
 
 
-def compare_quant(actual: Any, expected: Any, sample: SampleInput) -> None:
-    """Compare two results of npu_quant_lightning_indexer, as `compare` does.
+def compare_gradients(actual: Any, expected: Any, sample: SampleInput) -> None:
+    """Each by the largest number in it, as sums of many terms round."""
+    del sample
+    for name, left, right in zip(("query", "key", "weights"), actual, expected, strict=True):
+        assert_close(f"gradient of {name}", left, right)
 
-    Raises:
-        AssertionError: they differ.
-    """
-    compare_rows(actual, expected, _quant_rows(*sample.args, **sample.kwargs))
+
+def assert_close(name: str, actual: Tensor, expected: Tensor) -> None:
+    """Raise AssertionError unless all errors are small against the largest number."""
+    # Whoever asks for the reference alone need not have the suite.
+    from custom_pypto_testing.comparison import Tolerance, assert_tensors_close
+
+    largest = expected.double().nan_to_num(0.0, 0.0, 0.0).abs().max() if expected.numel() else 0.0
+    limit = _OF_THE_LARGEST[expected.dtype] * float(largest)
+    tolerance = Tolerance(relative=0.0, absolute=limit, cosine=math.inf)
+    assert_tensors_close(name, actual, expected, {expected.dtype: tolerance})
 
 
 def compare_rows(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
-    """Compare two results whose rows that see a key are `rows`, as `compare` does.
+    """Compare positions whose rows that see a key are `rows`, as `compare` does.
 
     Raises:
         AssertionError: they differ.
@@ -78,84 +106,54 @@ def compare_rows(actual: Any, expected: Any, rows: Iterator[_Row]) -> None:
         raise AssertionError(f"row {at} sees no key, so it must be all -1, got {actual[tuple(at)]}")
 
 
-def _quant_rows(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    weights: torch.Tensor,
-    query_dequant_scale: torch.Tensor,
-    key_dequant_scale: torch.Tensor,
-    query_quant_mode: int,
-    key_quant_mode: int,
-    *,
-    layout_key: str = "BSND",
-    **options: Any,
-) -> Iterator[_Row]:
-    """Every row of npu_quant_lightning_indexer that sees a key."""
-    return _rows(
-        query.double() * query_dequant_scale.double()[..., None],
-        key.double() * key_dequant_scale.double()[..., None],
-        weights,
-        layout_key=layout_key,
-        **options,
+def rows(a: SimpleNamespace) -> Iterator[_Row]:
+    """Every row that sees a key; the arguments are those of `reference.bind`."""
+    query, key = (
+        tensor.double() * scales.double()[..., None]
+        for tensor, scales in ((a.query, a.query_dequant_scale), (a.key, a.key_dequant_scale))
     )
-
-
-def _rows(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    weights: torch.Tensor,
-    *,
-    actual_seq_lengths_query: torch.Tensor | None = None,
-    actual_seq_lengths_key: torch.Tensor | None = None,
-    block_table: torch.Tensor | None = None,
-    layout_query: str = "BSND",
-    layout_key: str = "PA_BSND",
-    sparse_mode: int = 3,
-    **_: object,
-) -> Iterator[_Row]:
-    tokens = _tokens(query, layout_query, actual_seq_lengths_query)
-    lengths = _keys(key, layout_key, actual_seq_lengths_key, block_table)
-    for rows, places in zip(tokens, lengths, strict=True):
+    lengths = _keys(a) if a.layout_k == "PA_BBND" else _tokens(key, a.cu_seqlens_k, a.seqused_k)
+    residuals = [0] * len(lengths) if a.cmp_residual_k is None else a.cmp_residual_k.tolist()
+    tokens = _tokens(query, a.cu_seqlens_q, a.seqused_q)
+    for of_sequence, places, residual in zip(tokens, lengths, residuals, strict=True):
         if not places:
             continue
-        where = torch.tensor(places, device="cpu").unbind(-1)
-        keys = key[where].double()
-        for index, at in enumerate(rows):
-            later = len(rows) - 1 - index
-            seen = max(len(keys) - later, 0) if sparse_mode == 3 else len(keys)
-            if seen:
-                yield from rows_of_heads(at, query[at].double(), weights[at].double(), keys[:seen])
+        keys = key[torch.tensor(places, device="cpu").unbind(-1)]
+        for index, at in enumerate(of_sequence):
+            later = len(of_sequence) - 1 - index
+            seen = len(keys)
+            if a.mask_mode == 3:
+                seen = (seen * a.cmp_ratio + residual - later) // a.cmp_ratio
+            if seen > 0:
+                yield from rows_of_heads(at, query[at], a.weights[at].double(), keys[:seen])
 
 
-def _tokens(
-    tensor: torch.Tensor, layout: str, lengths: torch.Tensor | None
-) -> list[list[tuple[int, ...]]]:
-    """Where in `query`, or in keys without pages, each sequence's tokens are."""
-    if layout == "TND":
-        assert lengths is not None
-        return [[(t,) for t in range(*ends)] for ends in pairwise([0, *lengths.tolist()])]
-    batch, most = tensor.shape[:2]
-    counts = [most] * batch if lengths is None else lengths.tolist()
-    return [[(b, s) for s in range(most) if s < count] for b, count in enumerate(counts)]
+Places = list[list[tuple[int, ...]]]
 
 
-def _keys(
-    key: torch.Tensor, layout: str, lengths: torch.Tensor | None, block_table: torch.Tensor | None
-) -> list[list[tuple[int, ...]]]:
-    """Where in `key` each sequence's tokens are, by position."""
-    if layout != "PA_BSND":
-        return _tokens(key, layout, lengths)
-    assert lengths is not None
-    assert block_table is not None
-    size = key.shape[1]
+def _tokens(tensor: Tensor, sums: Tensor | None, used: Tensor | None) -> Places:
+    """Where in `tensor`, which is not paged, each sequence's tokens are."""
+    if sums is None:
+        batch, most = tensor.shape[:2]
+        places: Places = [[(b, s) for s in range(most)] for b in range(batch)]
+    else:
+        places = [[(t,) for t in range(*ends)] for ends in pairwise(sums.tolist())]
+    if used is None:
+        return places
+    return [each[:count] for each, count in zip(places, used.tolist(), strict=True)]
+
+
+def _keys(a: SimpleNamespace) -> Places:
+    """Where in paged keys each sequence's tokens are, by position."""
+    size = a.key.shape[1]
     return [
         [(row[position // size], position % size) for position in range(length)]
-        for row, length in zip(block_table.tolist(), lengths.tolist(), strict=True)
+        for row, length in zip(a.block_table.tolist(), a.seqused_k.tolist(), strict=True)
     ]
 
 
 def rows_of_heads(
-    at: tuple[int, ...], query: torch.Tensor, weights: torch.Tensor, keys: torch.Tensor
+    at: tuple[int, ...], query: Tensor, weights: Tensor, keys: Tensor
 ) -> Iterator[_Row]:
     """The rows of a token's key heads, from query [N1, D], weights [N1] and keys [eff, N2, D]."""
     heads = keys.shape[1]
@@ -171,7 +169,7 @@ def rows_of_heads(
         yield _Row((*at, head), scores, magnitudes)
 
 
-def _compare_row(row: _Row, actual: torch.Tensor, expected: torch.Tensor) -> None:
+def _compare_row(row: _Row, actual: Tensor, expected: Tensor) -> None:
     if actual.equal(expected):
         return
     where = f"row {list(row.at)}"
@@ -196,7 +194,7 @@ def _compare_row(row: _Row, actual: torch.Tensor, expected: torch.Tensor) -> Non
     _check_descends(row, chosen, where)
 
 
-def _check_descends(row: _Row, chosen: torch.Tensor, where: str) -> None:
+def _check_descends(row: _Row, chosen: Tensor, where: str) -> None:
     """Each chosen score is at least every later one and every one left out."""
     left_out = torch.ones(len(row.scores), dtype=torch.bool, device="cpu")
     left_out[chosen] = False

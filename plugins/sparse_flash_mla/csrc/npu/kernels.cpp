@@ -1,12 +1,13 @@
-#include "npu/kernels.h"
-
+// The ops on an NPU whose launch ops.toml cannot say.
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <torch/csrc/stable/ops.h>
 
 #include <cmath>
 
-namespace custom_pypto_sparse_flash_mla::npu {
+#include "attention.h"
+
+namespace custom_pypto_sparse_flash_mla {
 namespace {
 
 using namespace custom_pypto::npu;
@@ -21,7 +22,7 @@ Tensor given_or_empty(const std::optional<Tensor>& argument, ScalarType dtype, c
 
 }  // namespace
 
-Grad::Outputs attention_grad(const Grad::Arguments& a, const Grad::CallShape& s) {
+Grad::Outputs launch_grad(const Grad::Arguments& a, const Grad::CallShape& s) {
   Grad::Outputs out = allocate(a);
   if (a.q.numel() == 0 || a.ori_kv->numel() == 0) {
     fill_zeros(out);
@@ -46,7 +47,7 @@ Grad::Outputs attention_grad(const Grad::Arguments& a, const Grad::CallShape& s)
   return out;
 }
 
-Metadata::Outputs metadata(const Metadata::Arguments& a, const Metadata::CallShape&) {
+Metadata::Outputs launch_metadata(const Metadata::Arguments& a, const Metadata::CallShape&) {
   const Tensor result = empty({ops::METADATA_SIZE}, ScalarType::Int, given_tensor(a));
   CUSTOM_PYPTO_LAUNCH(
       metadata_kernels.get(), aclnnSparseFlashMlaMetadata, a.cu_seqlens_q, a.cu_seqlens_ori_kv,
@@ -61,4 +62,4 @@ Metadata::Outputs metadata(const Metadata::Arguments& a, const Metadata::CallSha
   return {result};
 }
 
-}  // namespace custom_pypto_sparse_flash_mla::npu
+}  // namespace custom_pypto_sparse_flash_mla

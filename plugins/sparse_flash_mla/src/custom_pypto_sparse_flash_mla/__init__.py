@@ -46,10 +46,13 @@ def custom_pypto_autograd() -> Mapping[str, Autograd]:
 
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
-    """The torchair converter of the gradient; called once torchair is there."""
+    """The torchair converters that are no line of ops.toml; called once torchair is there."""
+    from custom_pypto_blocks.ge_steps import without_operator
+
     from . import converter
 
-    return {ATTENTION_GRAD: converter.convert_grad}
+    # CANN's operator of metadata wants to know the NPU's cores.
+    return {ATTENTION_GRAD: converter.convert_grad, METADATA: without_operator(METADATA)}
 
 
 @hookimpl

@@ -10,6 +10,7 @@ from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.contracts.evaluation import Evaluation
 from torch import Tensor
 
+from . import ATTENTION_GRAD, METADATA
 from .ops import METADATA_SIZE
 
 
@@ -22,38 +23,30 @@ def _checked(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str
 
 def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """npu_sparse_flash_mla_grad: a gradient of each argument, [0] of what is None."""
-    given = _checked("npu_sparse_flash_mla_grad", args, kwargs)
-    q: Tensor = given["q"]
+    given = _checked(ATTENTION_GRAD, args, kwargs)
+    q, fp32 = given["q"], torch.float32
+    dtypes = {"q": q.dtype, "ori_kv": q.dtype, "cmp_kv": q.dtype, "sinks": fp32}
+    dtypes |= {"ori_sparse_indices": fp32, "cmp_sparse_indices": fp32}
 
-    def like(argument: Tensor | None, absent: torch.dtype) -> Tensor:
-        if argument is None:
-            return q.new_empty(0, dtype=absent)
-        return argument.new_empty(argument.shape)
+    def like(name: str, dtype: torch.dtype) -> Tensor:
+        of: Tensor | None = given[name]
+        if of is None:
+            return torch.empty(0, dtype=dtype, device=q.device)
+        return of.new_empty(of.shape, dtype=of.dtype if of.is_floating_point() else dtype)
 
-    def mean(indices: Tensor | None) -> Tensor:
-        return q.new_empty(0 if indices is None else indices.shape, dtype=torch.float32)
-
-    return (
-        like(q, q.dtype),
-        like(given["ori_kv"], q.dtype),
-        like(given["cmp_kv"], q.dtype),
-        like(given["sinks"], torch.float32),
-        mean(given["ori_sparse_indices"]),
-        mean(given["cmp_sparse_indices"]),
-    )
+    return tuple(like(name, dtype) for name, dtype in dtypes.items())
 
 
 def metadata(*args: Any, **kwargs: Any) -> Tensor:
     """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if any."""
-    op = "npu_sparse_flash_mla_metadata"
-    given = _checked(op, args, kwargs)
+    given = _checked(METADATA, args, kwargs)
     tensors = {name: each for name, each in given.items() if isinstance(each, Tensor)}
     first = next(iter(tensors), "")
     device = tensors[first].device if tensors else default_device()
     for name, each in tensors.items():
         if each.device != device:
             raise RuntimeError(
-                f"{op}: argument '{name}' must be on the device of '{first}' ({device}),"
+                f"{METADATA}: argument '{name}' must be on the device of '{first}' ({device}),"
                 f" got {each.device}"
             )
     return torch.empty(METADATA_SIZE, dtype=torch.int32, device=device)
@@ -69,10 +62,7 @@ def default_device() -> torch.device:
 
 def metadata_of_no_tensor(*args: Any, **kwargs: Any) -> Tensor:
     """npu_sparse_flash_mla_metadata without a tensor that says its device."""
-    given = bind_arguments(contract("npu_sparse_flash_mla_metadata"), args, kwargs)
     # CANN takes an empty tensor for None.
-    given["cmp_topk_length"] = torch.empty(0, dtype=torch.int32, device=default_device())
-    made: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(
-        *[given.pop(name) for name in ("num_heads_q", "num_heads_kv", "head_dim")], **given
-    )
+    kwargs["cmp_topk_length"] = torch.empty(0, dtype=torch.int32, device=default_device())
+    made: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(*args, **kwargs)
     return made

@@ -37,11 +37,13 @@ class Sizes:
 
 SMALL = Sizes()
 SMALL_RESIZED = replace(SMALL, tokens=(6, 2, 3, 1), rows=(45, 12, 100, 20), picks=14)
-# Sizes of one sequence each: the same for every device, as CANN's kernels take them.
+# As CANN's kernels take them.
 DEEPSEEK = Sizes(64, 512, (2, 1), (150, 300), 4, 512, 128, 128)
 DEEPSEEK_RESIZED = replace(DEEPSEEK, tokens=(3, 2, 2), rows=(140, 310, 200))
-TINY = Sizes(2, 3, (2, 1), (7, 5), 2, 3, 3, 2, torch.float64)
-LARGE = Sizes(64, 512, (4,), (2600,), 4, 512, 128, 128)
+# Options and layouts as SMALL has them: torch.compile makes one graph of both.
+TINY = replace(SMALL, heads=2, columns=3, tokens=(2, 1), rows=(13, 6), picks=3, block_size=2)
+FP64 = replace(TINY, dtype=torch.float64)
+LARGE = replace(DEEPSEEK, rows=(2600, 700), window=SMALL.window)
 
 
 class _Data:
@@ -150,6 +152,7 @@ def _sample(call: Arguments, name: str, larger: Arguments | None = None) -> Samp
 
 LAYOUTS = (("BSND", "BSND"), ("TND", "TND"), ("BSND", "PA_BBND"), ("TND", "PA_BBND"))
 CASES = ("window", "csa", "hca", "sparse")
+_LAYOUTS_OF_CASES = dict(zip(("csa", "sparse", "window", "hca"), LAYOUTS, strict=True))
 
 
 def npu_arguments(
@@ -162,14 +165,12 @@ def npu_arguments(
         counts = (given["ori_sparse_indices"] >= 0).sum(-1, dtype=torch.int32)
         listed = given["ori_sparse_indices"].sort(-1, descending=True).values
         given |= {"ori_sparse_indices": listed, "ori_topk_length": counts}
-    names = [n for n in given if n.startswith(("cu_", "seqused_")) or n == "cmp_residual_kv"]
-    names += [n for n in given if n.endswith("topk_length")]
-    options = ("cmp_ratio", "ori_mask_mode", "ori_win_left", "layout_q", "layout_kv")
+    described = ("cu_", "seqused_", "cmp_r", "ori_m", "ori_w", "layout_", "ori_topk_length")
     given["metadata"] = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(
         sizes.heads,
         1,
         sizes.columns,
-        **{n: given[n] for n in (*names, *options)},
+        **{n: each for n, each in given.items() if n.startswith(described)},
         batch_size=len(sizes.tokens),
         max_seqlen_q=max(sizes.tokens),
         max_seqlen_ori_kv=max(sizes.rows),
@@ -183,53 +184,37 @@ def npu_arguments(
     return given
 
 
-def _npu_samples(device: str) -> Iterator[SampleInput]:
-    for case in CASES:
-        for layouts in LAYOUTS:
-            call, larger = (
+def samples(device: str) -> Iterator[SampleInput]:
+    """Inputs of npu_sparse_flash_mla: each case in a layout of its own."""
+    if device != "cpu":
+        for case, layouts in _LAYOUTS_OF_CASES.items():
+            calls = [
                 npu_arguments(sizes, case, *layouts, device)
                 for sizes in (DEEPSEEK, DEEPSEEK_RESIZED)
-            )
-            yield _sample(call, "-".join((case, *layouts)).lower(), larger)
-    fp16 = npu_arguments(
-        replace(DEEPSEEK, dtype=torch.float16), "csa", "TND", "TND", device, return_softmax_lse=True
-    )
-    yield _sample(fp16, "log-sum-exp")
-
-
-def samples(device: str) -> Iterator[SampleInput]:
-    """Inputs of npu_sparse_flash_mla."""
-    if device != "cpu":
-        yield from _npu_samples(device)
+            ]
+            yield _sample(calls[0], case, calls[1])
+        fp16 = replace(DEEPSEEK, dtype=torch.float16)
+        call = npu_arguments(fp16, "csa", "TND", "TND", device, return_softmax_lse=True)
+        yield _sample(call, "log-sum-exp")
         return
-
-    def call(
-        sizes: Sizes, case: str = "csa", q: str = "BSND", kv: str | None = None, **changes: Any
-    ) -> Arguments:
-        return arguments(sizes, case, q, kv, device, **changes)
-
-    for case in CASES:
-        for layouts in LAYOUTS:
-            name = "-".join((case, *layouts)).lower()
-            yield _sample(call(SMALL, case, *layouts), name, call(SMALL_RESIZED, case, *layouts))
-    yield _sample(call(SMALL, return_softmax_lse=True), "log-sum-exp")
-    yield _sample(call(SMALL, "csa", "TND", return_softmax_lse=True), "log-sum-exp-tnd")
+    for case, layouts in _LAYOUTS_OF_CASES.items():
+        options = {"return_softmax_lse": case in ("csa", "hca")}
+        small, larger, fp64 = (
+            arguments(sizes, case, *layouts, **options) for sizes in (SMALL, SMALL_RESIZED, FP64)
+        )
+        yield _sample(small, case, larger)
+        yield _sample(fp64 | {"sinks": fp64["sinks"].double()}, f"fp64-{case}")
     for dtype in (torch.float16, torch.float32):
-        yield _sample(call(replace(SMALL, dtype=dtype)), str(dtype).removeprefix("torch."))
-    yield _sample(call(DEEPSEEK), "deepseek", call(DEEPSEEK_RESIZED))
-    yield _sample(call(LARGE, "hca"), "large")
-    counts = torch.tensor([[2, 0, 6, 11, 1]] * 3, dtype=torch.int32, device=device)
-    yield _sample(call(SMALL, cmp_topk_length=counts[..., None]), "counted-indices")
-    used = torch.tensor([3, 0, 1], dtype=torch.int32, device=device)
-    yield _sample(call(SMALL, seqused_q=used), "padded")
-    yield _sample(
-        call(SMALL, sinks=None, ori_mask_mode=3, cmp_mask_mode=0, cmp_residual_kv=None), "causal"
-    )
-    yield _sample(call(SMALL, "hca", ori_win_left=-1, ori_win_right=2), "both-sides")
-    for case in CASES:
-        yield _sample(call(TINY, case, sinks=None), f"fp64-{case}")
-    tnd = call(TINY, "csa", "TND", return_softmax_lse=True)
-    yield _sample(tnd | {"sinks": tnd["sinks"].double()}, "fp64-tnd")
+        call = arguments(replace(SMALL, dtype=dtype), return_softmax_lse=True)
+        yield _sample(call, str(dtype).removeprefix("torch."))
+    yield _sample(arguments(LARGE, "hca", "TND", "PA_BBND", return_softmax_lse=True), "large")
+    counts = torch.tensor([[2, 0, 6, 11, 1]] * 3, dtype=torch.int32, device="cpu")
+    used = torch.tensor([3, 0, 1], dtype=torch.int32, device="cpu")
+    yield _sample(arguments(SMALL, cmp_topk_length=counts[..., None], seqused_q=used), "counted")
+    masks = {"ori_mask_mode": 3, "cmp_mask_mode": 0, "cmp_residual_kv": None}
+    yield _sample(arguments(SMALL, sinks=None, **masks), "causal")
+    sides = {"ori_win_left": -1, "ori_win_right": 2}
+    yield _sample(arguments(SMALL, "hca", "TND", **sides), "both-sides")
 
 
 def gradient_samples(device: str) -> Iterator[SampleInput]:
@@ -246,47 +231,30 @@ def gradient_samples(device: str) -> Iterator[SampleInput]:
             )
             yield _sample(given, f"{case}-tnd", larger)
         whole: Arguments = {"seqused_ori_kv": None, "seqused_cmp_kv": None}
-        fp16 = call(replace(DEEPSEEK, dtype=torch.float16), "csa", "BSND", **whole)
-        yield _sample(fp16, "csa-bsnd-fp16")
+        yield _sample(call(replace(DEEPSEEK, dtype=torch.float16), **whole), "csa-bsnd-fp16")
         return
-    for case in CASES:
-        for layout in ("BSND", "TND"):
-            larger = call(SMALL_RESIZED, case, layout)
-            yield _sample(call(SMALL, case, layout), f"{case}-{layout.lower()}", larger)
+    for case, (layout, _) in _LAYOUTS_OF_CASES.items():
+        yield _sample(call(SMALL, case, layout), case, call(SMALL_RESIZED, case, layout))
     for dtype in (torch.float16, torch.float32):
         yield _sample(call(replace(SMALL, dtype=dtype)), str(dtype).removeprefix("torch."))
-    yield _sample(call(DEEPSEEK), "deepseek")
+    yield _sample(call(LARGE, "hca", "TND"), "large")
     without = call(SMALL, sinks=None, softmax_scale=24**-0.5)
     yield _sample(without | {"softmax_scale": None}, "no-scale-no-sinks")
-    yield _sample(call(TINY), "fp64")
+    yield _sample(call(FP64), "fp64")
 
 
 def metadata_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_sparse_flash_mla_metadata."""
 
-    def call(sizes: Sizes) -> Arguments:
-        given = arguments(sizes, "csa", "TND", device=device)
-        tensors = {n: each for n, each in given.items() if n.startswith("cu_") or "residual" in n}
-        return tensors | {
-            "max_seqlen_q": max(sizes.tokens),
-            "max_seqlen_ori_kv": max(sizes.rows),
-            "max_seqlen_cmp_kv": max(sizes.compressed),
-            "cmp_topk": sizes.picks,
-            "cmp_ratio": sizes.ratio,
-            "ori_mask_mode": 4,
-            "cmp_mask_mode": 3,
-            "ori_win_left": sizes.window - 1,
-            "ori_win_right": 0,
-            "layout_q": "TND",
-            "layout_kv": "TND",
-        }
-
     def sample(sizes: Sizes, name: str, resized: SampleInput | None = None) -> SampleInput:
-        return SampleInput((sizes.heads, 1, sizes.columns), call(sizes), name, resized)
+        given = arguments(sizes, "csa", "TND", device=device)
+        described = ("cu_", "cmp_r", "ori_m", "ori_w", "layout_")
+        options = {n: each for n, each in given.items() if n.startswith(described)}
+        options |= {"max_seqlen_q": 4, "cmp_topk": sizes.picks}
+        return SampleInput((sizes.heads, 1, sizes.columns), options, name, resized)
 
-    more = replace(DEEPSEEK, tokens=(2, 1, 1), rows=(150, 300, 200))
-    for heads in (64, 128, 1, 8):
-        small, large = (replace(each, heads=heads) for each in (DEEPSEEK, more))
+    for heads in (64, 128, 1, 8)[: 1 if device == "cpu" else None]:
+        small, large = (replace(each, heads=heads) for each in (DEEPSEEK, DEEPSEEK_RESIZED))
         yield sample(small, f"{heads}-heads", sample(large, ""))
     if device == "cpu":  # Without a tensor the op is on an NPU if there is one.
         yield SampleInput((64, 1, 512), {"batch_size": 2, "max_seqlen_q": 1}, "no-tensors")

@@ -1,0 +1,128 @@
+"""Attention of DeepSeek-V4 by vllm-ascend's signatures, on npu_sparse_flash_mla."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def npu_sparse_attn_sharedkv(
+    q: Tensor,
+    *,
+    ori_kv: Tensor | None = None,
+    cmp_kv: Tensor | None = None,
+    ori_sparse_indices: Tensor | None = None,
+    cmp_sparse_indices: Tensor | None = None,
+    ori_block_table: Tensor | None = None,
+    cmp_block_table: Tensor | None = None,
+    cu_seqlens_q: Tensor | None = None,
+    cu_seqlens_ori_kv: Tensor | None = None,
+    cu_seqlens_cmp_kv: Tensor | None = None,
+    seqused_q: Tensor | None = None,
+    seqused_kv: Tensor | None = None,
+    sinks: Tensor | None = None,
+    metadata: Tensor | None = None,
+    softmax_scale: float = 0,
+    cmp_ratio: int = 0,
+    ori_mask_mode: int = 4,
+    cmp_mask_mode: int = 3,
+    ori_win_left: int = 128,
+    ori_win_right: int = 0,
+    layout_q: str = "BSND",
+    layout_kv: str = "PA_ND",
+    return_softmax_lse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Attend as vllm-ascend's op of this name.
+
+    Engines also pass `cu_seqlens_ori_kv` and `cu_seqlens_cmp_kv` of pages, which do not have them.
+
+    Args:
+        seqused_kv: [B], the tokens of each sequence. It has a row for each of them in `ori_kv`, and
+            in `cmp_kv` one for `cmp_ratio` of them.
+        metadata: of `npu_sparse_attn_sharedkv_metadata`.
+        softmax_scale: 0 is the size of q's heads to the power of -0.5.
+
+    Returns:
+        The output, as `q`, and with `return_softmax_lse` the log-sum-exp.
+    """
+    if layout_kv == "PA_ND":
+        cu_seqlens_ori_kv = cu_seqlens_cmp_kv = None
+    found: tuple[Tensor, Tensor] = torch.ops.custom_pypto.npu_sparse_flash_mla(
+        q,
+        ori_kv=ori_kv,
+        cmp_kv=cmp_kv,
+        ori_sparse_indices=ori_sparse_indices,
+        cmp_sparse_indices=cmp_sparse_indices,
+        ori_block_table=ori_block_table,
+        cmp_block_table=cmp_block_table,
+        cu_seqlens_q=cu_seqlens_q,
+        cu_seqlens_ori_kv=cu_seqlens_ori_kv,
+        cu_seqlens_cmp_kv=cu_seqlens_cmp_kv,
+        **_lengths(seqused_kv, cmp_ratio, has_rows=cmp_kv is not None),
+        seqused_q=seqused_q,
+        sinks=sinks,
+        metadata=metadata,
+        softmax_scale=softmax_scale or q.shape[-1] ** -0.5,
+        cmp_ratio=max(cmp_ratio, 1),
+        ori_mask_mode=ori_mask_mode,
+        cmp_mask_mode=cmp_mask_mode,
+        ori_win_left=ori_win_left,
+        ori_win_right=ori_win_right,
+        layout_q=layout_q,
+        layout_kv=_renamed(layout_kv),
+        return_softmax_lse=return_softmax_lse,
+    )
+    return found
+
+
+def npu_sparse_attn_sharedkv_metadata(
+    num_heads_q: int,
+    num_heads_kv: int,
+    head_dim: int,
+    cu_seqlens_q: Tensor | None = None,
+    cu_seqlens_ori_kv: Tensor | None = None,
+    cu_seqlens_cmp_kv: Tensor | None = None,
+    seqused_q: Tensor | None = None,
+    seqused_kv: Tensor | None = None,
+    max_seqlen_kv: int = 0,
+    cmp_ratio: int = 0,
+    layout_kv: str = "PA_ND",
+    has_cmp_kv: bool = True,
+    device: str | None = None,
+    **options: Any,
+) -> Tensor:
+    """Return the metadata of a call of `npu_sparse_attn_sharedkv`; the device is its tensors'."""
+    del device
+    if layout_kv == "PA_ND":
+        cu_seqlens_ori_kv = cu_seqlens_cmp_kv = None
+    made: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(
+        num_heads_q,
+        num_heads_kv,
+        head_dim,
+        cu_seqlens_q=cu_seqlens_q,
+        cu_seqlens_ori_kv=cu_seqlens_ori_kv,
+        cu_seqlens_cmp_kv=cu_seqlens_cmp_kv,
+        seqused_q=seqused_q,
+        **_lengths(seqused_kv, cmp_ratio, has_rows=has_cmp_kv),
+        max_seqlen_ori_kv=max_seqlen_kv,
+        max_seqlen_cmp_kv=max_seqlen_kv // max(cmp_ratio, 1) if has_cmp_kv else 0,
+        cmp_ratio=max(cmp_ratio, 1),
+        layout_kv=_renamed(layout_kv),
+        has_cmp_kv=has_cmp_kv,
+        **options,
+    )
+    return made
+
+
+def _lengths(tokens: Tensor | None, ratio: int, *, has_rows: bool) -> dict[str, Tensor | None]:
+    given = {"seqused_ori_kv": tokens}
+    if tokens is not None and has_rows:
+        given |= {"seqused_cmp_kv": tokens // max(ratio, 1)}
+        given |= {"cmp_residual_kv": tokens % max(ratio, 1)}
+    return given
+
+
+def _renamed(layout: str) -> str:
+    return "PA_BBND" if layout == "PA_ND" else layout
