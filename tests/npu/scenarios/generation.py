@@ -61,7 +61,7 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
             model.cpu()
             expected = _generate(model, tokens, mask)
             logits = model(tokens, attention_mask=mask).logits
-            model.npu()
+            model.to("npu")
             for name, cache in CACHES.items():
                 found = _generate(model, tokens.to("npu"), mask.to("npu"), **cache(config))
                 assert found.cpu().equal(expected), (family, name)
@@ -106,7 +106,7 @@ def rows_have_the_attention_of_the_cpu() -> None:
     for options in cases:
         wanted = attend_to_rows(query, near, 0.05, want_lse=True, **options)
         given = {name: _on_npu(value) for name, value in options.items()}
-        found = attend_to_rows(query.npu(), near.npu(), 0.05, want_lse=True, **given)
+        found = attend_to_rows(query.to("npu"), near.to("npu"), 0.05, want_lse=True, **given)
         for mine, theirs in zip(found, wanted, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=5e-3, atol=5e-3)
 
@@ -114,7 +114,7 @@ def rows_have_the_attention_of_the_cpu() -> None:
 def _on_npu(value: Any) -> Any:
     if isinstance(value, Compressed):
         return Compressed(*map(_on_npu, value))
-    return value.npu() if isinstance(value, torch.Tensor) else value
+    return value.to("npu") if isinstance(value, torch.Tensor) else value
 
 
 def _generate(model: Any, tokens: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:
