@@ -17,7 +17,7 @@ from selections import distance, run
 from tiny_models import DENSE, TOPK
 from torch import Tensor
 
-from examples.vllm_serve.checkpoint import GAP, gap
+from examples.vllm_serve.checkpoint import GAP, full_forward, gap
 
 # Some prompts see fewer keys than the top-k at first.
 LENGTHS = (TOPK - 2, 60, 100)
@@ -62,6 +62,19 @@ def test_greedy_tokens_are_those_of_fp32_within_rounding(
         assert gap(logits[len(prompt) - 1 :], tokens) <= 2 * distance(rounded_logits, logits)
         moved = max(map(distance, rounded_select.scores, select.scores))
         assert select.missed() <= 2 * moved
+
+
+def test_greedy_tokens_of_deepseek_v4_are_those_of_fp32_within_rounding(tmp_path: Path) -> None:
+    """The rounding is that of autocast: transformers' model in 16 bits stops on CPUs."""
+    make_checkpoint(tmp_path, "DeepseekV4")
+    with engine(tmp_path, dtype="bfloat16") as llm:
+        found = generate(llm, prompts(60, 300), 20)
+    exact = load_reference(tmp_path, torch.bfloat16).float()
+    for prompt, tokens in zip(prompts(60, 300), found, strict=True):
+        logits = full_forward(exact, prompt, tokens)
+        with torch.autocast("cpu", torch.bfloat16):
+            rounded = full_forward(exact, prompt, tokens).float()
+        assert gap(logits, tokens) <= 2 * distance(rounded, logits)
 
 
 @pytest.mark.parametrize("family", ["DeepseekV32", "GlmMoeDsa"])
