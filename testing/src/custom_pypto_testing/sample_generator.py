@@ -474,6 +474,7 @@ def limits_of(op: OpContract, name: str) -> list[float]:
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 
+@cache
 def _allowed_floats(op: OpContract, name: str, usual: Sequence[float]) -> Sequence[float]:
     """Return the values of a scalar that its own rules allow."""
     rules = [rule for rule in op.rules if rule.names == {name}]
