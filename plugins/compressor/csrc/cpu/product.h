@@ -24,11 +24,11 @@ inline constexpr int kGroup = 2 * kTileOfWeights;
 // stay in the L1 cache meanwhile.
 inline constexpr int64_t kBlock = 32 * kLanes;
 
-// sums[r][w] += the dot product of `depth` numbers. `Stored` is fp32, or widened when it is loaded.
-// Prefetches as many numbers of `next`.
+// sums[r][w] += the dot product of `depth` numbers; the first ones set it. `Stored` is fp32, or
+// widened when it is loaded. Prefetches as many numbers of `next`.
 template <int kRows, int kWeights, class Stored, class Element>
 void multiply_tile(const float* rows, int64_t row_stride, const Stored* weights, int64_t stride,
-                   int64_t depth, const Element* next, float* to) {
+                   int64_t depth, const Element* next, bool is_first, float* to) {
   F32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
     unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -48,7 +48,8 @@ void multiply_tile(const float* rows, int64_t row_stride, const Stored* weights,
                            });
                          });
                        };
-  each([](F32& sum, const float* from) CUSTOM_PYPTO_INLINE_LAMBDA { sum = load(from); });
+  each([&](F32& sum, const float* from)
+           CUSTOM_PYPTO_INLINE_LAMBDA { sum = is_first ? zero() : load(from); });
   int64_t k = 0;
   for (; k + kLanes <= depth; k += kLanes) {
     add(rows + k, row_stride, weights + k, stride);
@@ -109,7 +110,6 @@ class Product {
   void multiply(int64_t column, int64_t count) const {
     const int64_t depth = task_.depth;
     const auto* weights = static_cast<const Element*>(task_.weight) + column * depth;
-    for (int64_t i = 0; i < task_.count * kGroup; ++i) store(sums_ + i * kLanes, zero());
     if (task_.count <= kTileOfRows) {
       multiply_columns<kTileOfRows>(0, 0, depth, weights, depth, weights + kGroup * depth, count);
     } else {
@@ -120,7 +120,9 @@ class Product {
         }
         for (int64_t row = 0; row < task_.count; row += kTileOfRows) {
           // Each tile prefetches one weight's numbers that are packed next.
-          const Element* next = weights + row / kTileOfRows % kGroup * depth + k + kBlock;
+          const int64_t weight =
+              row / kTileOfRows % kGroup + (k + numbers < depth ? 0 : kGroup - 1);
+          const Element* next = weights + weight * depth + k + numbers;
           multiply_columns<kTileOfRows>(row, k, numbers, weights_, stride_of(kBlock), next, count);
         }
       }
@@ -146,11 +148,11 @@ class Product {
       int64_t w = 0;
       for (; w + kTileOfWeights <= count; w += kTileOfWeights) {
         multiply_tile<kRows, kTileOfWeights>(rows, stride_, weights + w * stride, stride, depth,
-                                             next, sums + w * kLanes);
+                                             next, first == 0, sums + w * kLanes);
       }
       for (; w < count; ++w) {
         multiply_tile<kRows, 1>(rows, stride_, weights + w * stride, stride, depth, next,
-                                sums + w * kLanes);
+                                first == 0, sums + w * kLanes);
       }
     }
   }

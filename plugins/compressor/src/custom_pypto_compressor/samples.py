@@ -41,95 +41,69 @@ Cases = dict[str, tuple[Sizes, Sizes | None]]
 """Calls by name, some with the same call at other sizes."""
 
 
-class Data:
+class _Data:
     """Draws tensors, the same ones for equal sizes."""
 
     def __init__(self, sizes: Sizes, device: str) -> None:
         self.sizes, self.device = sizes, device
         self.generator = torch.Generator().manual_seed(sum(sizes.tokens))
 
-    def normal(self, *shape: int, dtype: torch.dtype, scale: float = 1) -> Tensor:
-        """Return normal numbers."""
+    def normal(self, *shape: int, dtype: torch.dtype = torch.float32, scale: float = 1) -> Tensor:
         drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64, device="cpu")
         return (drawn * scale).to(self.device, dtype)
 
     def integers(self, values: Any) -> Tensor:
-        """Return a table, lengths or positions."""
         return torch.as_tensor(values, dtype=self.sizes.integers, device="cpu").to(self.device)
-
-    def shared(self) -> Arguments:
-        """x, weights, ape and lengths."""
-        sizes = self.sizes
-        lengths = [each + sizes.padding for each in sizes.tokens]
-        leading = (sum(lengths),) if sizes.is_packed else (len(lengths), max(lengths))
-        scale = sizes.hidden**-0.5
-        wide = torch.float64 if sizes.dtype == torch.float64 else torch.float32
-        weights = [
-            self.normal(sizes.width, sizes.hidden, dtype=sizes.dtype, scale=scale) for _ in range(2)
-        ]
-        ends = torch.tensor([0, *lengths], device="cpu").cumsum(0)
-        is_ragged = sizes.padding > 0 or (not sizes.is_packed and len({*lengths}) > 1)
-        return {
-            "x": self.normal(*leading, sizes.hidden, dtype=sizes.dtype),
-            "wkv": weights[0],
-            "wgate": weights[1],
-            "ape": self.normal(sizes.ratio, sizes.width, dtype=wide),
-            "cmp_ratio": sizes.ratio,
-            "cu_seqlens": self.integers(ends) if sizes.is_packed else None,
-            "seqused": self.integers(sizes.tokens) if is_ragged else None,
-            "coff": sizes.coff,
-        }
-
-
-def compressor_arguments(sizes: Sizes, device: str) -> Arguments:
-    """A call of npu_compressor whose state is full of numbers."""
-    data = Data(sizes, device)
-    call = data.shared()
-    count = len(sizes.tokens)
-    starts = sizes.starts or (0,) * count
-    ends = [a + b + sizes.padding for a, b in zip(starts, sizes.tokens, strict=True)]
-    pages = 1 if sizes.cache_mode == 2 else -(-max(ends, default=0) // sizes.block_size)
-    # Block 0 is nobody's.
-    table = torch.arange(1, count * pages + 1, device="cpu").reshape(count, pages)
-    if sizes.cache_mode == 2:
-        table = table[:, 0].flip(0)
-    state = data.normal(count * pages + 21, sizes.block_size, 2 * sizes.width, dtype=torch.float32)
-    return {
-        **{name: call[name] for name in ("x", "wkv", "wgate")},
-        "state_cache": state,
-        "ape": call["ape"],
-        "cmp_ratio": sizes.ratio,
-        "state_block_table": data.integers(table),
-        "cu_seqlens": call["cu_seqlens"],
-        "seqused": call["seqused"],
-        "start_pos": None if sizes.starts is None else data.integers(starts),
-        "coff": sizes.coff,
-        "cache_mode": sizes.cache_mode,
-    }
 
 
 def train_arguments(sizes: Sizes, device: str) -> Arguments:
     """A call of npu_compressor_train."""
-    return Data(sizes, device).shared()
+    data, dtype = _Data(sizes, device), sizes.dtype
+    lengths = [each + sizes.padding for each in sizes.tokens]
+    leading = (sum(lengths),) if sizes.is_packed else (len(lengths), max(lengths))
+    is_ragged = sizes.padding > 0 or (not sizes.is_packed and len({*lengths}) > 1)
+    ends = torch.tensor([0, *lengths], device="cpu").cumsum(0)
+    wide = torch.float64 if dtype == torch.float64 else torch.float32
+    weight = {"dtype": dtype, "scale": sizes.hidden**-0.5}
+    return {
+        "x": data.normal(*leading, sizes.hidden, dtype=dtype),
+        "wkv": data.normal(sizes.width, sizes.hidden, **weight),
+        "wgate": data.normal(sizes.width, sizes.hidden, **weight),
+        "ape": data.normal(sizes.ratio, sizes.width, dtype=wide),
+        "cmp_ratio": sizes.ratio,
+        "cu_seqlens": data.integers(ends) if sizes.is_packed else None,
+        "seqused": data.integers(sizes.tokens) if is_ragged else None,
+        "coff": sizes.coff,
+    }
+
+
+def compressor_arguments(sizes: Sizes, device: str) -> Arguments:
+    """A call of npu_compressor whose state is full of numbers."""
+    data, count = _Data(sizes, device), len(sizes.tokens)
+    starts = sizes.starts or (0,) * count
+    ends = [a + b + sizes.padding for a, b in zip(starts, sizes.tokens, strict=True)]
+    pages = 1 if sizes.cache_mode == 2 else -(-max(ends) // sizes.block_size)
+    # Block 0 is nobody's.
+    table = torch.arange(1, count * pages + 1, device="cpu").reshape(count, pages)
+    return {
+        **train_arguments(sizes, device),
+        "state_cache": data.normal(count * pages + 21, sizes.block_size, 2 * sizes.width),
+        "state_block_table": data.integers(table[:, 0].flip(0) if sizes.cache_mode == 2 else table),
+        "start_pos": None if sizes.starts is None else data.integers(starts),
+        "cache_mode": sizes.cache_mode,
+    }
 
 
 def backward_arguments(sizes: Sizes, device: str) -> Arguments:
     """The call of npu_compressor_backward that follows a call of the form for training."""
-    call = Data(sizes, "cpu").shared()
+    call = train_arguments(sizes, "cpu")
     rows, weights, kv = torch.ops.custom_pypto.npu_compressor_train(**call)
-    gradient = Data(replace(sizes, ratio=sizes.ratio + 1), "cpu").normal(
-        *rows.shape, dtype=rows.dtype
-    )
-    results = {"softmax_score": weights, "kv": kv, "d_cmp_kv": gradient}
-    moved = {
-        name: each.to(device) if isinstance(each, Tensor) else each
-        for name, each in {**call, **results, "start_pos": None}.items()
+    gradient = _Data(sizes, "cpu").normal(*rows.shape, dtype=rows.dtype).flip(-1)
+    call |= {"softmax_score": weights, "kv": kv, "d_cmp_kv": gradient, "start_pos": None}
+    del call["ape"]
+    return {
+        name: each.to(device) if isinstance(each, Tensor) else each for name, each in call.items()
     }
-    names = (
-        *("d_cmp_kv", "x", "wkv", "wgate", "softmax_score", "kv"),
-        *("cu_seqlens", "seqused", "start_pos", "cmp_ratio", "coff"),
-    )
-    return {name: moved[name] for name in names}
 
 
 _PLAIN = Sizes((17, 17), dtype=torch.bfloat16)
@@ -188,27 +162,26 @@ _SMALL: Cases = {
 def compressor_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor."""
     cases = {**_WHOLE, **_CONTINUED} if device == "cpu" else _CANN
-    return _samples(compressor_arguments, 5, cases, device)
+    return _samples(compressor_arguments, "x wkv wgate state_cache ape", cases, device)
 
 
 def train_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor_train."""
     cases = {**_SMALL, **_WHOLE} if device == "cpu" else _CANN_WHOLE
-    return _samples(train_arguments, 4, cases, device)
+    return _samples(train_arguments, "x wkv wgate ape", cases, device)
 
 
 def backward_samples(device: str) -> Iterator[SampleInput]:
     """Inputs of npu_compressor_backward."""
     cases = {**_SMALL, **_WHOLE} if device == "cpu" else _CANN_WHOLE
-    return _samples(backward_arguments, 11, cases, device)
+    return _samples(backward_arguments, "d_cmp_kv x wkv wgate softmax_score kv", cases, device)
 
 
-def _samples(make: Any, positional: int, cases: Cases, device: str) -> Iterator[SampleInput]:
+def _samples(make: Any, positional: str, cases: Cases, device: str) -> Iterator[SampleInput]:
     def sample(sizes: Sizes, name: str = "", larger: Sizes | None = None) -> SampleInput:
         call = make(sizes, device)
-        args = tuple(call.values())[:positional]
-        kwargs = dict([*call.items()][positional:])
-        return SampleInput(args, kwargs, name, None if larger is None else sample(larger))
+        args = tuple(call.pop(each) for each in positional.split())
+        return SampleInput(args, call, name, None if larger is None else sample(larger))
 
     for name, (sizes, larger) in cases.items():
         yield sample(sizes, name, larger)

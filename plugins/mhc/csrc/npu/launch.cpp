@@ -1,4 +1,5 @@
 // Launches of CANN's kernels for hyper-connections. They take no empty tensors.
+#include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/tensor_ops.h>
 #include <torch/csrc/stable/ops.h>
@@ -49,9 +50,9 @@ std::optional<Tensor> result(bool is_given, const Tensor& tensor) {
 void pre_npu(const Pre::Arguments& a, const Pre::CallShape& s, const Pre::Outputs& out) {
   if (!fits<Pre>(a.x, a, s)) return;
   const auto& kernel = pre_kernels.get();
-  const bool has_res = s.A == 3;
   const bool is_kept = a.out_flag == 1;
-  const auto h_res = result(has_res, out.h_res);
+  // As torch_npu does: the kernel does not write it.
+  const Tensor h_res = s.A == 3 ? out.h_res : empty({1}, ScalarType::Float, a.x);
   const auto inv_rms = result(is_kept, out.inv_rms);
   const auto h_mix = result(is_kept, out.h_mix);
   const auto h_pre = result(is_kept, out.h_pre);

@@ -43,7 +43,7 @@ void run_pre(const Tensor& x, const Tensor& phi, const Tensor& alpha, const Tens
   check_pre(x, phi, alpha, gamma);
   check_floats({&bias, &h_post});
   need(mode == 0 || mode == 1, "opImplMode must be 0 or 1");
-  need(h_res.has_value() == (alpha.numel() == 3), "hRes goes with 3 numbers of alpha");
+  need(h_res.has_value(), "hRes must be given: of 1 number where alpha has 2");
   need(inv_rms.has_value() == h_mix.has_value() && h_mix.has_value() == h_pre.has_value(),
        "invRms, hMix and hPre go together");
   const auto made = call<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor, Tensor>>(
@@ -51,7 +51,7 @@ void run_pre(const Tensor& x, const Tensor& phi, const Tensor& alpha, const Tens
       int64_t{h_mix.has_value()}, mode);
   h_in.copy_(std::get<0>(made));
   h_post.copy_(std::get<1>(made));
-  if (h_res) h_res->copy_(std::get<2>(made));
+  if (alpha.numel() == 3) h_res->copy_(std::get<2>(made));
   if (inv_rms) inv_rms->copy_(std::get<3>(made));
   if (h_mix) h_mix->copy_(std::get<4>(made));
   if (h_pre) h_pre->copy_(std::get<5>(made));
