@@ -72,6 +72,16 @@ def refusal_of_selection(
     return _refusal(device, dtype, _call_selection, heads, size, count)
 
 
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def refusal_of_streams(
+    device: torch.device, dtype: torch.dtype, count: int, size: int
+) -> str | None:
+    """Why the npu_mhc ops refuse streams of this number and size; None if they do not."""
+    if count not in (4, 6, 8):
+        return f"hc_mult is {count}; npu_mhc_pre takes 4, 6 and 8"
+    return _refusal(device, dtype, _call_streams, count, size)
+
+
 @functools.cache
 def _refusal(
     device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int | None
@@ -136,3 +146,9 @@ def _call_selection(like: Tensor, heads: int, size: int, count: int) -> None:
         like.new_zeros(1, 1, heads, dtype=torch.float32),
         count,
     )
+
+
+def _call_streams(like: Tensor, count: int, size: int) -> None:
+    streams, width = like.new_zeros(1, 1, count, size), count * (count + 2)
+    weights = streams.float().new_zeros(width, count * size)
+    torch.ops.custom_pypto.npu_mhc_pre(streams, weights, weights[0, :3], weights[:, 0])
