@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .support import refusal_of_autocast, refusal_of_streams
+from .support import refusal_of
 
 
 class FusedHyperConnection:
@@ -40,10 +40,9 @@ class FusedHyperConnection:
 
     def applies_to(self: Any, streams: Tensor) -> bool:
         """Whether the ops take these streams."""
-        device, count, size = streams.device, self.hc_mult, streams.shape[-1]
-        return not (
-            refusal_of_autocast(device) or refusal_of_streams(device, streams.dtype, count, size)
-        )
+        count, size = self.hc_mult, streams.shape[-1]
+        is_taken = count in (4, 6, 8)
+        return is_taken and not refusal_of("streams", streams.device, streams.dtype, count, size)
 
 
 class HyperConnectedLayer:
