@@ -234,5 +234,5 @@ def test_an_indexer_that_falls_back_alone_selects_no_later_key(
     model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This happens on an NPU whose kernels take the attention's sizes but not the indexer's."""
-    monkeypatch.setattr(indexer, "refusal_of_indexer", lambda *_: "the indexer's size")
+    monkeypatch.setattr(indexer, "refusal_of", lambda *_: "the indexer's size")
     assert_falls_back_to_eager(model, lambda: real_logits(model, LEFT), "the indexer's size")

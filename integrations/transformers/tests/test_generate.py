@@ -133,8 +133,16 @@ def test_every_layer_and_step_runs_on_the_ops(model: Any, mask: Tensor) -> None:
 
 # How often a forward pass calls each op.
 CALLS = {
-    "deepseek_v4": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_mla": 3},
-    "glm5_next": {"npu_lightning_indexer_v2": 1, "npu_sparse_flash_mla": 1},
+    "deepseek_v4": {
+        "npu_lightning_indexer_v2": 1,
+        "npu_sparse_flash_mla": 3,
+        **dict.fromkeys(("npu_mhc_pre", "npu_mhc_sinkhorn", "npu_mhc_post"), 6),
+    },
+    "glm5_next": {
+        "npu_lightning_indexer_v2": 1,
+        "npu_sparse_flash_mla": 1,
+        **dict.fromkeys(("npu_mhc_pre", "npu_mhc_sinkhorn"), 4),
+    },
 }
 
 

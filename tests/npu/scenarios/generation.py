@@ -7,11 +7,7 @@ import torch
 from custom_pypto_transformers import GrowingCache
 from custom_pypto_transformers.growing_cache import CACHE
 from custom_pypto_transformers.rows import Compressed, attend_to_rows
-from custom_pypto_transformers.support import (
-    refusal_of_attention,
-    refusal_of_indexer,
-    refusal_of_rows,
-)
+from custom_pypto_transformers.support import refusal_of
 from transformers import AutoModelForCausalLM, DeepseekV32Config, GlmMoeDsaConfig
 
 CONFIGS = {"deepseek_v32": DeepseekV32Config, "glm_moe_dsa": GlmMoeDsaConfig}
@@ -61,7 +57,7 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
             model.cpu()
             expected = _generate(model, tokens, mask)
             logits = model(tokens, attention_mask=mask).logits
-            model.to("npu")
+            model.npu()
             for name, cache in CACHES.items():
                 found = _generate(model, tokens.to("npu"), mask.to("npu"), **cache(config))
                 assert found.cpu().equal(expected), (family, name)
@@ -76,16 +72,16 @@ def refusals_of_sizes() -> list[str | None]:
     """Why sizes that CANN's own kernels take, and others, are not served on an NPU."""
     device, dtype = torch.device("npu", 0), torch.float16
     return [
-        refusal_of_attention(device, dtype, 8, 512, 64, False),
-        refusal_of_attention(device, dtype, 8, 64, 64, False),
-        refusal_of_indexer(device, dtype, 64, 128, 16),
-        refusal_of_indexer(device, dtype, 64, 32, 16),
+        refusal_of("attention", device, dtype, 8, 512, 64, False),
+        refusal_of("attention", device, dtype, 8, 64, 64, False),
+        refusal_of("indexer", device, dtype, 64, 128, 16),
+        refusal_of("indexer", device, dtype, 64, 32, 16),
         # The layers of DeepSeek-V4, and of GLM-5.3.
-        refusal_of_rows(device, dtype, 64, 512, 128),
-        refusal_of_rows(device, dtype, 64, 512, 128, 4, 512),
-        refusal_of_rows(device, dtype, 64, 512, 128, 128),
-        refusal_of_rows(device, dtype, 64, 512),
-        refusal_of_rows(device, dtype, 64, 512, 64),
+        refusal_of("rows", device, dtype, 64, 512, 128),
+        refusal_of("rows", device, dtype, 64, 512, 128, 4, 512),
+        refusal_of("rows", device, dtype, 64, 512, 128, 128),
+        refusal_of("rows", device, dtype, 64, 512),
+        refusal_of("rows", device, dtype, 64, 512, 64),
     ]
 
 
@@ -106,7 +102,7 @@ def rows_have_the_attention_of_the_cpu() -> None:
     for options in cases:
         wanted = attend_to_rows(query, near, 0.05, want_lse=True, **options)
         given = {name: _on_npu(value) for name, value in options.items()}
-        found = attend_to_rows(query.to("npu"), near.to("npu"), 0.05, want_lse=True, **given)
+        found = attend_to_rows(_on_npu(query), _on_npu(near), 0.05, want_lse=True, **given)
         for mine, theirs in zip(found, wanted, strict=True):
             torch.testing.assert_close(mine.cpu(), theirs, rtol=5e-3, atol=5e-3)
 

@@ -7,12 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .fallback import MASK_REASON, expanded_attention, has_hooks, own_attention, warn_once
+from .fallback import (
+    expanded_attention,
+    has_hooks,
+    own_attention,
+    refusal_of_call,
+    wants_weights,
+    warn_once,
+)
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import Pages, as_pages
 from .rows import attend_to_rows
-from .support import NAME, SERVED, refusal_of_attention, refusal_of_autocast, refusal_of_rows
+from .support import NAME, SERVED, refusal_of, refusal_of_autocast
 
 # Query tokens per call of the op; bounds the memory beside the caches.
 _TOKENS_AT_ONCE = 256
@@ -92,11 +99,11 @@ def attend(
     elif indices is None and isinstance(attention_mask, KeyRanges) and attention_mask.window:
         indices = attention_mask.window_positions(query.device).int()
         indices = indices.expand(len(query), -1, -1)
-    want_weights = bool(
-        kwargs.get("output_attentions", getattr(module.config, "output_attentions", False))
-    )
+    want_weights = wants_weights(module, kwargs)
     tensors = query, key, value
-    reason = _why_not(module, tensors, attention_mask, indices, dropout, s_aux, want_weights)
+    reason = refusal_of_call(want_weights, attention_mask, dropout) or _why_not(
+        module, tensors, indices, s_aux
+    )
     if reason is None:
         assert indices is not None
         cache = as_pages(key, value) if value.shape[-1] else key[:, 0]
@@ -121,22 +128,13 @@ def attend(
 def _why_not(
     module: Any,
     tensors: tuple[Tensor, Tensor, Tensor],
-    mask: KeyRanges | Tensor,
     indices: Tensor | None,
-    dropout: float,
     sinks: Tensor | None,
-    want_weights: bool,
 ) -> str | None:
-    """Why the ops do not apply; None if they do."""
+    """Why the ops do not apply to these weights and tensors; None if they do."""
     query, projection = tensors[0], module.kv_b_proj
-    if want_weights:
-        return "output_attentions needs the attention weights, which the ops do not return"
-    if not isinstance(mask, KeyRanges):
-        return MASK_REASON
     if indices is None:
         return "a layer attends to all keys"
-    if dropout > 0:
-        return f"attention_dropout is {dropout}, and the ops have none"
     if not _is_plain_linear(projection):
         return (
             f"the weight of kv_b_proj is not that of a plain Linear ({type(projection).__name__}:"
@@ -155,13 +153,10 @@ def _why_not(
     if len(dtypes) > 1:
         return f"the dtypes differ: {', '.join(sorted(map(str, dtypes)))}"
     # Not from the tensors: their sizes may be symbols of torch.compile.
-    sizes = query.device, query.dtype, module.num_heads, module.kv_lora_rank
-    refusal: str | None
-    if not module.qk_rope_head_dim:
-        refusal = refusal_of_rows(*sizes)
-    else:
-        refusal = refusal_of_attention(*sizes, module.qk_rope_head_dim, sinks is not None)
-    return refusal
+    call, sizes = "rows", [module.num_heads, module.kv_lora_rank]
+    if module.qk_rope_head_dim:
+        call, sizes = "attention", [*sizes, module.qk_rope_head_dim, sinks is not None]
+    return refusal_of(call, query.device, query.dtype, *sizes)
 
 
 def needs_gradients(*tensors: Tensor) -> bool:

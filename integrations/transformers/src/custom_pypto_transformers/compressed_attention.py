@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .fallback import MASK_REASON, has_hooks, warn_once
+from .fallback import has_hooks, refusal_of_call, wants_weights, warn_once
 from .growing_cache import append
 from .key_ranges import KeyRanges
 from .rows import Compressed, attend_to_rows
 from .selection import select_rows
-from .support import NAME, refusal_of_autocast, refusal_of_rows, refusal_of_selection
+from .support import NAME, refusal_of
 
 
 class CompressedAttention:
@@ -54,7 +54,9 @@ class CompressedAttention:
             if isinstance(attention_mask, KeyRanges) and self.compressor is not None:
                 rate = self.compressor.compress_rate
                 lengths = _lengths(position_ids, attention_mask, rate)
-            reason = self._why_not(hidden_states, attention_mask, lengths, kwargs)
+            dropout = self.attention_dropout if self.training else 0.0
+            reason = refusal_of_call(wants_weights(self, kwargs), attention_mask, dropout)
+            reason = reason or self._why_not(hidden_states, attention_mask, lengths)
             if reason is None:
                 taken = hidden_states, position_embeddings, position_ids
                 return self._attend(*taken, attention_mask, lengths, cache), None
@@ -71,19 +73,9 @@ class CompressedAttention:
         return out, weights
 
     def _why_not(
-        self: Any,
-        hidden_states: Tensor,
-        mask: KeyRanges | Tensor,
-        lengths: Tensor | None,
-        kwargs: dict[str, Any],
+        self: Any, hidden_states: Tensor, ranges: KeyRanges, lengths: Tensor | None
     ) -> str | None:
-        """Why the ops do not apply; None if they do."""
-        if kwargs.get("output_attentions", getattr(self.config, "output_attentions", False)):
-            return "output_attentions needs the attention weights, which the ops do not return"
-        if not isinstance(mask, KeyRanges):
-            return MASK_REASON
-        if self.training and self.attention_dropout > 0:
-            return f"attention_dropout is {self.attention_dropout}, and the ops have none"
+        """Why the ops do not apply to this layer and these tensors; None if they do."""
         if torch.is_grad_enabled() and (
             hidden_states.requires_grad or any(each.requires_grad for each in self.parameters())
         ):
@@ -101,18 +93,13 @@ class CompressedAttention:
                 return "position_ids are not those of consecutive tokens"
             rate = compressor.compress_rate
         device, dtype = hidden_states.device, hidden_states.dtype
-        reason: str | None = refusal_of_autocast(device) or refusal_of_rows(
-            device,
-            dtype,
-            self.num_heads,
-            self.head_dim,
-            None if mask.first is not None else mask.window,
-            rate,
-            0 if indexer is None else indexer.index_topk,
-        )
+        window = None if ranges.first is not None else ranges.window
+        count = 0 if indexer is None else indexer.index_topk
+        sizes = self.num_heads, self.head_dim, window, rate, count
+        reason: str | None = refusal_of("rows", device, dtype, *sizes)
         if reason is None and indexer is not None:
-            sizes = indexer.scorer.weights_proj.out_features, indexer.head_dim, indexer.index_topk
-            reason = refusal_of_selection(device, dtype, *sizes)
+            heads = indexer.scorer.weights_proj.out_features
+            reason = refusal_of("selection", device, dtype, heads, indexer.head_dim, count)
         return reason
 
     def _attend(

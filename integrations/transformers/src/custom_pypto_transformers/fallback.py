@@ -32,6 +32,23 @@ def warn_once(reason: str, consequence: str = _ATTENTION) -> None:
     warnings.warn(f"{consequence}: {reason}", stacklevel=2)
 
 
+def wants_weights(module: Any, kwargs: dict[str, Any]) -> bool:
+    """Whether a call of an attention layer asks for its weights."""
+    asked = getattr(module.config, "output_attentions", False)
+    return bool(kwargs.get("output_attentions", asked))
+
+
+def refusal_of_call(want_weights: bool, mask: KeyRanges | Tensor, dropout: float) -> str | None:
+    """Why the ops do not apply to a call of an attention layer; None if they do."""
+    if want_weights:
+        return "output_attentions needs the attention weights, which the ops do not return"
+    if not isinstance(mask, KeyRanges):
+        return MASK_REASON
+    if dropout > 0:
+        return f"attention_dropout is {dropout}, and the ops have none"
+    return None
+
+
 def has_hooks(module: nn.Module) -> bool:
     """Whether anything runs beside the module's own forward or backward pass."""
     everywhere = nn.modules.module

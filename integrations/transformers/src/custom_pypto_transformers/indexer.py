@@ -12,7 +12,7 @@ from .fallback import warn_once
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .pages import row_pitch
-from .support import refusal_of_autocast, refusal_of_indexer
+from .support import refusal_of
 
 Rope = Callable[..., tuple[Tensor, Tensor]]
 
@@ -94,8 +94,8 @@ class FusedIndexer:
         device = hidden_states.device
         # Queries and keys are rotated in this dtype, as in transformers.
         dtype = torch.promote_types(hidden_states.dtype, position_embeddings[0].dtype)
-        reason: str | None = refusal_of_autocast(device) or refusal_of_indexer(
-            device, dtype, self.n_heads, self.head_dim, self.index_topk
+        reason: str | None = refusal_of(
+            "indexer", device, dtype, self.n_heads, self.head_dim, self.index_topk
         )
         return reason
 

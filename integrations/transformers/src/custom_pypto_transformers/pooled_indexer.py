@@ -12,7 +12,7 @@ from torch.nn.functional import linear
 from .fallback import MASK_REASON, warn_once
 from .growing_cache import append
 from .selection import select_rows
-from .support import NAME, refusal_of_autocast, refusal_of_selection
+from .support import NAME, refusal_of
 
 # The name of the pools in a layer of a cache.
 _KEPT = "_custom_pypto_pools"
@@ -101,8 +101,13 @@ class PooledIndexer:
         if bool((begins > 1).any()):
             return MASK_REASON
         device, dtype = hidden_states.device, hidden_states.dtype
-        reason: str | None = refusal_of_autocast(device) or refusal_of_selection(
-            device, dtype, self.n_heads, self.head_dim, self.index_topk // self.index_kpool
+        reason: str | None = refusal_of(
+            "selection",
+            device,
+            dtype,
+            self.n_heads,
+            self.head_dim,
+            self.index_topk // self.index_kpool,
         )
         return reason
 

@@ -12,6 +12,9 @@ from packaging.version import Version
 OPS = (
     "npu_lightning_indexer_pto",
     "npu_lightning_indexer_v2",
+    "npu_mhc_post",
+    "npu_mhc_pre",
+    "npu_mhc_sinkhorn",
     "npu_sparse_flash_attention",
     "npu_sparse_flash_mla",
 )

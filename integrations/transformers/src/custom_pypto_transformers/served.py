@@ -12,6 +12,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from .attention import LatentAttention, PooledAttention
 from .compressed_attention import CompressedAttention
 from .fallback import own_attention, warn_once
+from .hyper_connections import FusedHyperConnection, HyperConnectedLayer
 from .indexer import FusedIndexer, LastRotatedIndexer, ScaledIndexer
 from .parts import Parts
 from .pooled_indexer import PooledIndexer
@@ -116,8 +117,15 @@ def _check_latent(parts: Parts, family: Family) -> None:
     parts.reads(f"{indexer}.__init__", f"{_INDEXER} qk_rope_head_dim")
 
 
+def _check_streams(parts: Parts, name: str) -> None:
+    parts.check(f"{name}.forward", like=FusedHyperConnection.forward)
+    parts.reads(f"{name}.__init__", "fn base scale hc_mult hc_sinkhorn_iters hc_eps input_norm")
+    parts.reads(f"{name}.forward", "input_norm linear split sigmoid softmax")
+
+
 def _check_pooled(parts: Parts, family: Family) -> None:
-    indexer, attention = family.layers
+    indexer, attention, streams = family.layers
+    _check_streams(parts, streams)
     masks = PooledAttention.build_attention_mask_from_topk
     parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
     parts.check(f"{attention}.build_attention_mask_from_topk", like=masks)
@@ -131,8 +139,12 @@ def _check_pooled(parts: Parts, family: Family) -> None:
 
 
 def _check_compressed(parts: Parts, family: Family) -> None:
-    (attention,) = family.layers
+    attention, streams, layer = family.layers
     prefix = family.prefix
+    _check_streams(parts, streams)
+    parts.check(f"{layer}.forward", like=HyperConnectedLayer.forward)
+    parts.reads(f"{layer}.forward", "attn_hc self_attn input_layernorm matmul transpose ffn_hc")
+    parts.reads(f"{layer}.forward", "mlp post_attention_layernorm input_ids")
     parts.check(str(family.rope), 3, "unsqueeze_dim")
     parts.check(f"{attention}.forward", like=CompressedAttention.forward)
     parts.reads(f"{attention}.forward", "update compressor get_interface reshape o_groups flatten")
@@ -195,14 +207,22 @@ FAMILIES = (
     Family(
         "glm5_next",
         "Glm5Next",
-        {"Glm5NextTextIndexer": PooledIndexer, "Glm5NextTextAttention": PooledAttention},
+        {
+            "Glm5NextTextIndexer": PooledIndexer,
+            "Glm5NextTextAttention": PooledAttention,
+            "Glm5NextTextHyperConnection": FusedHyperConnection,
+        },
         _check_pooled,
         own=("Glm5NextVisionAttention",),
     ),
     Family(
         "deepseek_v4",
         "DeepseekV4",
-        {"DeepseekV4Attention": CompressedAttention},
+        {
+            "DeepseekV4Attention": CompressedAttention,
+            "DeepseekV4HyperConnection": FusedHyperConnection,
+            "DeepseekV4DecoderLayer": HyperConnectedLayer,
+        },
         _check_compressed,
         "apply_rotary_pos_emb",
     ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from typing import Any
 
 import torch
 from custom_pypto_sparse_attention.ops import NPU_BLOCK_MULTIPLE
@@ -28,60 +28,34 @@ def refusal_of_autocast(device: torch.device) -> str | None:
     return None
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def refusal_of_attention(
-    device: torch.device, dtype: torch.dtype, heads: int, latent: int, rope: int, want_lse: bool
+def refusal_of(
+    call: str, device: torch.device, dtype: torch.dtype, *sizes: int | None
 ) -> str | None:
-    """Why npu_sparse_flash_attention refuses these sizes on this device; None if it does not."""
-    return _refusal(device, dtype, _call_attention, heads, latent, rope, want_lse)
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def refusal_of_rows(
-    device: torch.device,
-    dtype: torch.dtype,
-    heads: int,
-    size: int,
-    window: int | None = None,
-    ratio: int = 0,
-    count: int = 0,
-) -> str | None:
-    """Why npu_sparse_flash_mla refuses these sizes on this device; None if it does not.
+    """Why a call of an op is refused now for these sizes on this device; None if it is not.
 
     Args:
-        window: of tokens; None where each query lists the rows that it sees.
-        ratio: the tokens of a compressed row; 0 for none.
-        count: the compressed rows that a query selects; 0 for all.
+        call: one of the functions below, without its `_call_`.
+        sizes: its arguments.
     """
-    return _refusal(device, dtype, _call_rows, heads, size, window, ratio, count)
+    return refusal_of_autocast(device) or _refusal(call, device, dtype, *sizes)
 
 
 @torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def refusal_of_indexer(
-    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
-) -> str | None:
-    """Why npu_lightning_indexer_pto refuses these sizes on this device; None if it does not."""
-    return _refusal(device, dtype, _call_indexer, heads, size, count)
-
-
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
-def refusal_of_selection(
-    device: torch.device, dtype: torch.dtype, heads: int, size: int, count: int
-) -> str | None:
-    """Why npu_lightning_indexer_v2 refuses these sizes on this device; None if it does not."""
-    return _refusal(device, dtype, _call_selection, heads, size, count)
+def _refusal(*call: Any) -> str | None:
+    # torch.compile traces through a cache.
+    return _refusal_once(*call)
 
 
 @functools.cache
-def _refusal(
-    device: torch.device, dtype: torch.dtype, call: Callable[..., object], *sizes: int | None
+def _refusal_once(
+    call: str, device: torch.device, dtype: torch.dtype, *sizes: int | None
 ) -> str | None:
     if device.type == "cpu":
         if dtype in _DTYPES:
             return None
         return f"the model is {dtype}; the ops support bfloat16, float16 and float32"
     try:
-        call(torch.empty(0, dtype=dtype, device=device), *sizes)
+        globals()[f"_call_{call}"](torch.empty(0, dtype=dtype, device=device), *sizes)
     except RuntimeError as error:
         return str(error)
     return None
@@ -104,8 +78,12 @@ def _call_attention(like: Tensor, heads: int, latent: int, rope: int, want_lse: 
 
 
 def _call_rows(
-    like: Tensor, heads: int, size: int, window: int | None, ratio: int, count: int
+    like: Tensor, heads: int, size: int, window: int | None = None, ratio: int = 0, count: int = 0
 ) -> None:
+    """Attend to a window or, where it is None, to listed rows, and to `count` compressed rows.
+
+    A ratio of 0 is none of them, a count of 0 all.
+    """
     one = like.new_ones(1, dtype=torch.int32)
     picked = one.new_zeros(1, 1, count) if count else None
     rows = like.new_zeros(1, NPU_BLOCK_MULTIPLE, size)
@@ -136,3 +114,9 @@ def _call_selection(like: Tensor, heads: int, size: int, count: int) -> None:
         like.new_zeros(1, 1, heads, dtype=torch.float32),
         count,
     )
+
+
+def _call_streams(like: Tensor, count: int, size: int) -> None:
+    streams, width = like.new_zeros(1, 1, count, size), count * (count + 2)
+    weights = streams.float().new_zeros(width, count * size)
+    torch.ops.custom_pypto.npu_mhc_pre(streams, weights, weights[0, :3], weights[:, 0])

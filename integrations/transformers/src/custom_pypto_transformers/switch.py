@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakSet
 
 from torch import nn
+from transformers import PreTrainedModel
 
 from .fallback import warn_once
 from .support import NAME
@@ -52,14 +53,13 @@ def watch(base: type[Any], difference: str | None) -> None:
     base.post_init, base.set_attn_implementation = post_init, set_attn_implementation
 
 
-def _set_classes(model: nn.Module) -> None:
-    implementations: dict[Any, str | None] = {}
-    for module in model.modules():
-        config = getattr(module, "config", None)
-        name = implementations.get(module, getattr(config, "_attn_implementation", None))
-        # The configuration of an indexer may be a copy for its layer, which no switch reaches.
-        implementations[getattr(module, "indexer", None)] = name
-        _set_class(module, is_ours=name == NAME)
+def _set_classes(module: Any, is_ours: bool = False) -> None:
+    # Layers may have a copy of the configuration, which no switch reaches, or none.
+    if isinstance(module, PreTrainedModel):
+        is_ours = module.config._attn_implementation == NAME
+    _set_class(module, is_ours)
+    for child in module.children():
+        _set_classes(child, is_ours)
 
 
 def _set_class(module: Any, is_ours: bool) -> None:
