@@ -34,7 +34,7 @@ def verify(
 
 def test_right_ops_pass_every_check(verify: Verify) -> None:
     # One writes its arguments, one reads pages.
-    ops = ["npu_sparse_flash_mla_metadata"]
+    ops = ["npu_advance_step_flashattn", "npu_sparse_flash_attention"]
     done = verify(*ops, "--calls", "1")
     assert done.status == 0, done.report
     for op in ops:
