@@ -62,7 +62,15 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
     yield from _tnd(device)
 
 
-_QUANTISED = ["paged", "published-size", "empty-rows", "key-heads", "odd-sizes", "bsnd-lengths", "tnd"]
+_QUANTISED = (
+    "paged",
+    "published-size",
+    "empty-rows",
+    "key-heads",
+    "odd-sizes",
+    "bsnd-lengths",
+    "tnd",
+)
 """Samples that are quantised to int8."""
 IN_E4M3 = ("paged", "odd-sizes", "tnd")
 """Samples that are quantised to float8 too. The simulated NPU has none."""
