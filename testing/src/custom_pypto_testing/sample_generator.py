@@ -420,17 +420,16 @@ def draw_candidate(
     Raises:
         DrawingError: none was found.
     """
-    candidate = Candidate(op, random, sizes, kept)
-    for number in range(1, _TRIES):
+    for number in range(_TRIES):
+        if number % _SIZES_OF_ONE == 0:
+            candidate = Candidate(op, random, sizes, kept)
+        else:
+            candidate.draw_sizes(sizes)
         try:
             if wanted(candidate):
                 return candidate, candidate.arguments()
         except NO_CALL:
-            pass
-        if number % _SIZES_OF_ONE:
-            candidate.draw_sizes(sizes)
-        else:
-            candidate = Candidate(op, random, sizes, kept)
+            continue
     raise NoCallError(op)
 
 
