@@ -13,7 +13,7 @@ indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 CSRC = Path(__file__).parents[1] / "csrc"
 
 SPECIALS = [torch.nan, -torch.nan, torch.inf, -torch.inf, 0.0]
-SIZES = [1, 2, 16, 17, 129, 4096, 5000, 20000]
+SIZES = [1, 16, 17, 129, 4096, 20000]
 
 
 def select(scores: torch.Tensor, sparse_count: int) -> list[int]:

@@ -163,9 +163,3 @@ def test_what_it_refuses(name: str) -> None:
     assert_refused(
         "npu_sparse_flash_mla", {**arguments, name: wrong}, name, text, is_of_values=True
     )
-
-
-def test_metadata_of_a_cpu_is_zeros() -> None:
-    metadata = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(64, 1, 512, batch_size=2)
-    assert metadata.shape == (1024,)
-    assert not metadata.any()

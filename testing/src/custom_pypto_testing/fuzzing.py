@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .ops_under_test import Op
 
 CALLS = 2000
-_FAKE_MODE_EVERY = 16
+_FAKE_MODE_EVERY = 64
 """FakeTensorMode takes ten times as long as meta, for the same fake."""
 _TIME_LIMIT = 120.0
 _MEMORY = 8 << 30

@@ -23,7 +23,7 @@ _ENOUGH = 2**16
 """From here on, two threads share the elements at the grain of elementwise.h of blocks."""
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
-_CANDIDATES = 24
+_CANDIDATES = 12
 _MOST_WITH_REST = 2**14
 _WITH_REST = (67, 35, 19, 13, 11, 7)
 """A loop that takes 2, 4, .. 64 at a time leaves a rest; smaller ones for ops with limits."""

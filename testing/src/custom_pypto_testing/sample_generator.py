@@ -206,7 +206,7 @@ class Candidate:
                 raise ValueError("no tensor is as large")
             return torch.zeros((), dtype=dtype, device="cpu").expand(sizes)
         if values is not None:
-            made = torch.tensor(self._integers(values, count), device="cpu").reshape(sizes)
+            made = self._integers(values, count, generator).reshape(sizes)
         elif dtype.is_floating_point:
             made = torch.randn(sizes, generator=generator, device="cpu")
             if count and self._random.random() < _WITH_ZEROS:
@@ -351,7 +351,7 @@ class Candidate:
         except TypeError:
             return 0
 
-    def _integers(self, values: str, count: int) -> list[int]:
+    def _integers(self, values: str, count: int, generator: torch.Generator) -> torch.Tensor:
         kind, _, rest = values.partition(" ")
         if kind == "prefix_sums":
             first, _, last = rest.rpartition("..")
@@ -360,14 +360,13 @@ class Candidate:
             if inner < 0 and ends[-1] > 0:
                 raise ValueError("no room for prefix sums")
             ends += (self._random.randint(0, ends[-1]) for _ in range(inner))
-            return sorted(ends)[:count]
-        text = rest if kind == "distinct" else values
-        low, high = map(self._limit, text.split(".."))
+            return torch.tensor(sorted(ends)[:count], device="cpu")
+        low, high = map(self._limit, (rest if kind == "distinct" else values).split(".."))
         if low > high and count:
             raise ValueError("no value fits")
         if kind == "distinct":
-            return self._random.sample(range(low, high + 1), count)
-        return [self._random.randint(low, high) for _ in range(count)]
+            return torch.tensor(self._random.sample(range(low, high + 1), count), device="cpu")
+        return torch.randint(low, max(low, high) + 1, (count,), generator=generator, device="cpu")
 
 
 def broken_rules(
@@ -421,17 +420,16 @@ def draw_candidate(
     Raises:
         DrawingError: none was found.
     """
-    candidate = Candidate(op, random, sizes, kept)
-    for number in range(1, _TRIES):
+    for number in range(_TRIES):
+        if number % _SIZES_OF_ONE == 0:
+            candidate = Candidate(op, random, sizes, kept)
+        else:
+            candidate.draw_sizes(sizes)
         try:
             if wanted(candidate):
                 return candidate, candidate.arguments()
         except NO_CALL:
-            pass
-        if number % _SIZES_OF_ONE:
-            candidate.draw_sizes(sizes)
-        else:
-            candidate = Candidate(op, random, sizes, kept)
+            continue
     raise NoCallError(op)
 
 

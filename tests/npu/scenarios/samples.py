@@ -13,7 +13,7 @@ from custom_pypto_testing.verification import op_checks
 _BEYOND_STOCK = {
     "npu_lightning_indexer_pto": "key-heads odd-sizes odd-sizes-float16"
     " odd-sizes-float32 bsnd-key-heads",
-    "npu_quant_lightning_indexer": "key-heads odd-sizes bsnd-key-heads fp32-weights-int64-lengths",
+    "npu_quant_lightning_indexer": "key-heads odd-sizes fp32-weights-int64-lengths",
     "npu_sparse_attention_pto": "small small-fp16 small-fp32 odd odd-fp32 wide longer-than-top-k"
     " index-size-64 index-heads-72 nz-longer-than-top-k",
     "npu_sparse_flash_attention": "small-bsnd small-tnd small-fp16-bsnd small-fp16-tnd"

@@ -28,11 +28,15 @@ def select(op: str, *args: Any, **kwargs: Any) -> Any:
     a = bind(op, args, kwargs)
     rows, heads = a.query.flatten(0, -3), a.key.shape[-2]
     indices = torch.full((len(rows), heads, a.topk), -1, dtype=torch.int32, device="cpu")
+    values = torch.full(indices.shape, -torch.inf, dtype=torch.float64, device="cpu")
     for at, scores in score_rows(a):
         best = descending(scores.float())[: a.topk]
         indices[at][: len(best)] = best
-    indices = indices.view(*a.query.shape[:-2], heads, a.topk)
-    return indices if op in WITHOUT_VALUES else (move(indices, a, 1), values_of(indices, a))
+        values[at][: len(best)] = scores[best]
+    indices, values = (each.view(*a.query.shape[:-2], heads, a.topk) for each in (indices, values))
+    if op in WITHOUT_VALUES:
+        return indices
+    return move(indices, a, 1), values.to(a.value_dtype) if a.return_value else _no_values(a)
 
 
 def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
@@ -150,10 +154,14 @@ def score_rows(a: SimpleNamespace) -> Iterator[Row]:
             yield (row, n), (weights[row, heads, None] * torch.relu(dots)).sum(0)
 
 
+def _no_values(a: SimpleNamespace) -> Tensor:
+    return torch.empty(0, dtype=a.value_dtype, device="cpu")
+
+
 def values_of(indices: Tensor, a: SimpleNamespace) -> Tensor:
     """The scores of the keys at positions without an offset, -inf for -1; [0] if not wanted."""
     if not a.return_value:
-        return torch.empty(0, dtype=a.value_dtype, device="cpu")
+        return _no_values(a)
     values = torch.full(indices.shape, -torch.inf, dtype=torch.float64, device="cpu")
     by_row, of_rows = indices.flatten(0, -3), values.flatten(0, -3)
     for at, scores in score_rows(a):

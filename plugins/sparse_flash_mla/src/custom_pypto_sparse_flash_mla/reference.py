@@ -165,27 +165,22 @@ def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
         if given["sinks"] is not None:
             d_sinks -= torch.exp(given["sinks"].to(dtype) - lse[row]) * shared[row]
 
-    def like(gradient: Tensor | None, argument: Tensor | None) -> Tensor:
-        if gradient is None or argument is None:
-            return q.new_zeros(0)
-        made: Tensor = gradient.to(argument.dtype).reshape(argument.shape)
+    found = {
+        "q": d_queries,
+        **{f"{name}_kv": d_keys.get(name) for name in ("ori", "cmp")},
+        "sinks": d_sinks,
+        **{f"{name}_sparse_indices": means.get(name) for name in ("ori", "cmp")},
+    }
+
+    def result(name: str, gradient: Any) -> Tensor:
+        argument = given[name]
+        if argument is None:
+            return torch.zeros(0, dtype=q.dtype if "kv" in name else torch.float32, device="cpu")
+        dtype = argument.dtype if argument.is_floating_point() else torch.float32
+        made: Tensor = gradient.to(dtype).reshape(argument.shape)
         return made
 
-    def mean(name: str) -> Tensor:
-        if name not in means:
-            return torch.zeros(0, device="cpu")
-        made: Tensor = means[name].reshape(given[f"{name}_sparse_indices"].shape)
-        return made
-
-    sinks = given["sinks"]
-    return (
-        like(d_queries, q),
-        like(d_keys.get("ori"), given["ori_kv"]),
-        like(d_keys.get("cmp"), given["cmp_kv"]),
-        torch.zeros(0, device="cpu") if sinks is None else d_sinks.to(sinks.dtype),
-        mean("ori"),
-        mean("cmp"),
-    )
+    return tuple(result(*each) for each in found.items())
 
 
 def sparse_flash_mla_metadata(*args: Any, **kwargs: Any) -> Tensor:

@@ -198,7 +198,7 @@ def samples(device: str) -> Iterator[SampleInput]:
         yield _sample(call, "log-sum-exp")
         return
     for case, layouts in _LAYOUTS_OF_CASES.items():
-        options = {"return_softmax_lse": case in ("csa", "hca")}
+        options: Arguments = {"return_softmax_lse": case in ("csa", "hca")}
         small, larger, fp64 = (
             arguments(sizes, case, *layouts, **options) for sizes in (SMALL, SMALL_RESIZED, FP64)
         )
@@ -211,9 +211,9 @@ def samples(device: str) -> Iterator[SampleInput]:
     counts = torch.tensor([[2, 0, 6, 11, 1]] * 3, dtype=torch.int32, device="cpu")
     used = torch.tensor([3, 0, 1], dtype=torch.int32, device="cpu")
     yield _sample(arguments(SMALL, cmp_topk_length=counts[..., None], seqused_q=used), "counted")
-    masks = {"ori_mask_mode": 3, "cmp_mask_mode": 0, "cmp_residual_kv": None}
+    masks: Arguments = {"ori_mask_mode": 3, "cmp_mask_mode": 0, "cmp_residual_kv": None}
     yield _sample(arguments(SMALL, sinks=None, **masks), "causal")
-    sides = {"ori_win_left": -1, "ori_win_right": 2}
+    sides: Arguments = {"ori_win_left": -1, "ori_win_right": 2}
     yield _sample(arguments(SMALL, "hca", "TND", **sides), "both-sides")
 
 

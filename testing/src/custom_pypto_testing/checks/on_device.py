@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from custom_pypto.core import hooks
@@ -130,11 +130,12 @@ def check_symbolic_graph(case: Case) -> None:
 
 def _graph_engine(case: Case) -> Any:
     contract = case.op.contract
-    has_line = contract is not None and bool(contract.npu.graph)
-    if not has_line and case.name not in start().find_owner(case.name).contribution(
-        hooks.CONVERTERS
-    ):
-        raise NotCheckedError("ops.toml has no graph line for it, and its plugin no converter")
+    if contract is None or not contract.npu.graph:
+        converter = start().find_owner(case.name).contribution(hooks.CONVERTERS).get(case.name)
+        if converter is None:
+            raise NotCheckedError("ops.toml has no graph line for it, and its plugin no converter")
+        if converter.__annotations__.get("return") in (NoReturn, "NoReturn"):
+            raise NotCheckedError("its converter refuses every call")
     import torchair
 
     return torchair.get_npu_backend(compiler_config=torchair.CompilerConfig())
