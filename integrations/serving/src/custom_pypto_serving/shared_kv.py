@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -86,12 +84,21 @@ def npu_sparse_attn_sharedkv_metadata(
     cu_seqlens_cmp_kv: Tensor | None = None,
     seqused_q: Tensor | None = None,
     seqused_kv: Tensor | None = None,
+    batch_size: int = 0,
+    max_seqlen_q: int = 0,
     max_seqlen_kv: int = 0,
-    cmp_ratio: int = 0,
+    ori_topk: int = 0,
+    cmp_topk: int = 0,
+    cmp_ratio: int = 4,
+    ori_mask_mode: int = 4,
+    cmp_mask_mode: int = 3,
+    ori_win_left: int = 128,
+    ori_win_right: int = 0,
+    layout_q: str = "BSND",
     layout_kv: str = "PA_ND",
+    has_ori_kv: bool = True,
     has_cmp_kv: bool = True,
     device: str | None = None,
-    **options: Any,
 ) -> Tensor:
     """Return the metadata of a call of `npu_sparse_attn_sharedkv`; the device is its tensors'."""
     del device
@@ -106,12 +113,21 @@ def npu_sparse_attn_sharedkv_metadata(
         cu_seqlens_cmp_kv=cu_seqlens_cmp_kv,
         seqused_q=seqused_q,
         **_lengths(seqused_kv, cmp_ratio, has_rows=has_cmp_kv),
+        batch_size=batch_size,
+        max_seqlen_q=max_seqlen_q,
         max_seqlen_ori_kv=max_seqlen_kv,
         max_seqlen_cmp_kv=max_seqlen_kv // max(cmp_ratio, 1) if has_cmp_kv else 0,
+        ori_topk=ori_topk,
+        cmp_topk=cmp_topk,
         cmp_ratio=max(cmp_ratio, 1),
+        ori_mask_mode=ori_mask_mode,
+        cmp_mask_mode=cmp_mask_mode,
+        ori_win_left=ori_win_left,
+        ori_win_right=ori_win_right,
+        layout_q=layout_q,
         layout_kv=_renamed(layout_kv),
+        has_ori_kv=has_ori_kv,
         has_cmp_kv=has_cmp_kv,
-        **options,
     )
     return made
 
