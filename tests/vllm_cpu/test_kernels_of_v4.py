@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_vllm.deepseek_v4 import rotate
-from custom_pypto_vllm.hyper_connections import StreamsHead, StreamsIn, StreamsOut
+from custom_pypto_vllm.hyper_connections import MhcHead, MhcPost, MhcPre
 from torch import Tensor
 from torch.nn.functional import pad, rms_norm
 from vllm import _custom_ops
@@ -117,7 +117,7 @@ def index_query(positions: Any, q: Any, angles: Any, out: Any, weights: Any, *mo
 
 
 def streams_in(x: Tensor, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
-    post, mixed, inputs = StreamsIn()(x, *args[:6], sinkhorn_repeat=args[7])
+    post, mixed, inputs = MhcPre()(x, *args[:8])
     return post.unsqueeze(-1), mixed, inputs
 
 
@@ -133,8 +133,8 @@ OURS: dict[str, Any] = {
 }
 OURS_OF_MHC: dict[str, Any] = {
     "mhc_pre_cpu": streams_in,
-    "mhc_post_cpu": lambda x, streams, post, mixed: StreamsOut()(x, streams, post[..., 0], mixed),
-    "hc_head_fused_cpu": StreamsHead(),
+    "mhc_post_cpu": lambda x, streams, post, mixed: MhcPost()(x, streams, post[..., 0], mixed),
+    "hc_head_fused_cpu": MhcHead(),
 }
 
 

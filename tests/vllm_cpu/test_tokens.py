@@ -33,12 +33,15 @@ def test_batched_and_one_at_a_time(model: Any) -> None:
 
 def test_chunked_prefill_and_hits_of_the_prefix_cache(model: Any) -> None:
     long = prompts(300)[0]
-    batch = [long, long[:200] + prompts(50, seed=2)[0], long]
+    batch = [long, long[:280] + prompts(50, seed=2)[0], long]
     options = {"enable_prefix_caching": True, "max_num_batched_tokens": 64, "block_size": BLOCK}
     with engine(model.folder, **options) as llm:
         tokens = [generate(llm, [each])[0] for each in batch]
         hit = llm.generate([as_prompt(long)], sampling(1), use_tqdm=False)[0]
-    assert hit.num_cached_tokens > 0
+    # Blocks of DeepSeek-V4 have 256 tokens.
+    assert hit.num_cached_tokens >= (
+        256 if hasattr(model.reference.config, "hc_mult") else 300 - BLOCK
+    )
     assert_right(model.reference, batch, tokens)
 
 

@@ -1,5 +1,6 @@
 """The installed vLLM is checked, and one sentence names what does not fit."""
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,12 @@ def test_another_release_is_refused_and_left_as_it_is(
 def test_names_of_deepseek_v4_are_not_needed_for_another_model(vllm: Any) -> None:
     vllm.remove("vllm.models.deepseek_v4.attention.DeepseekV4Attention")
     assert names.mismatch() is None
+
+
+def test_vllm_keeps_its_own_deepseek_v4_if_that_differs(vllm: Any) -> None:
+    theirs = vllm.module(names.MODULE_OF_V4).DeepseekV4ForCausalLM = type("Theirs", (), {})
+    vllm.remove("vllm.models.deepseek_v4.attention.DeepseekV4Attention")
+    assert importlib.import_module("custom_pypto_vllm.model_of_v4").DeepseekV4ForCausalLM is theirs
 
 
 def test_names_of_vllm_are_written_in_one_file_only() -> None:

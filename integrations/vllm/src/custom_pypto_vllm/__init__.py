@@ -36,5 +36,6 @@ def register_layer() -> None:
     if names.current_platform.is_cpu() and names.mismatch() is None:
         from . import layer  # noqa: F401
 
-        model = "custom_pypto_vllm.deepseek_v4:ServedDeepseekV4"
-        names.ModelRegistry.register_model("DeepseekV4ForCausalLM", model)
+        if names.V4 in names.ModelRegistry.get_supported_archs():
+            model = f"custom_pypto_vllm.model_of_v4:{names.V4}"
+            names.ModelRegistry.register_model(names.V4, model)

@@ -19,7 +19,7 @@ def _with_experts(hf: Any) -> range:
 
 
 def _is_v4(hf: Any) -> bool:
-    return "DeepseekV4ForCausalLM" in hf.architectures
+    return names.V4 in hf.architectures
 
 
 def _routes_otherwise(hf: Any) -> bool:
@@ -102,10 +102,6 @@ REFUSALS: dict[Callable[[Any], object], str] = {
     _routes_otherwise_than_v4: (
         "vLLM would choose other experts, or stop: in config.json, set scoring_func to sqrtsoftplus"
         " and topk_method to noaux_tc"
-    ),
-    lambda hf: _is_v4(hf) and getattr(hf, "quantization_config", None): (
-        "vLLM multiplies by its quantised weights only on CPUs with AMX: convert the checkpoint to"
-        " bfloat16"
     ),
     _lacks_experts: (
         "quantised experts are served only in blocks of fp8, on CPUs with AMX: leave mlp.experts"

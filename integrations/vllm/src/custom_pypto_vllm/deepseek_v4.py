@@ -1,4 +1,4 @@
-"""vLLM's DeepSeek-V4 with the ops in the place of its kernels, which CPUs with AMX alone have."""
+"""vLLM's DeepSeek-V4 on the ops. Its own kernels need a CPU with AMX."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import custom_pypto.core  # noqa: F401  loads the ops
 import torch
 from torch import Tensor
 
+from . import names
 from .attention import IndexerBackend
 from .cache_rows import write_rows
 from .experts import ServedMoE
-from .hyper_connections import StreamsHead, StreamsIn, StreamsOut
+from .hyper_connections import MhcHead, MhcPost, MhcPre
 from .metadata import StepMetadata
 from .names import (
     DeepseekV4Attention,
-    DeepseekV4ForCausalLM,
     KVCacheLayout,
     get_forward_context,
 )
@@ -38,8 +38,8 @@ class RowsBackend(IndexerBackend):
     def supported_kv_cache_layouts(cls) -> tuple[Any, ...]:
         """Return the layout in which a block has a page of each layer.
 
-        In others vLLM makes all pages as large as the largest: a page of the rows of 128 tokens
-        would stand for thousands of tokens, and a prefix shorter than that would not be reused.
+        In the other layouts, vLLM makes all pages as large as the largest one. A page of rows for
+        128 tokens each would hold thousands of tokens, and no shorter prefix would be reused.
         """
         return (KVCacheLayout.BLHNC,)
 
@@ -226,25 +226,25 @@ torch.library.register_fake("custom_pypto_vllm::attend", lambda *args: None, lib
 _PARTS = {
     "DeepseekV4CPUAttention": CompressedAttention,
     "DeepseekV4MoE": ServedMoE,
-    "MHCPreOp": StreamsIn,
-    "MHCPostOp": StreamsOut,
-    "HCHeadOp": StreamsHead,
+    "MHCPreOp": MhcPre,
+    "MHCPostOp": MhcPost,
+    "HCHeadOp": MhcHead,
 }
 
 
 @contextmanager
 def _our_parts() -> Iterator[None]:
     """Let vLLM's module name our parts while it builds a model."""
-    names = vars(sys.modules[DeepseekV4ForCausalLM.__module__])
-    theirs = {name: names[name] for name in _PARTS}
-    names.update(_PARTS)
+    module = vars(sys.modules[names.DeepseekV4ForCausalLM.__module__])
+    theirs = {name: module[name] for name in _PARTS}
+    module.update(_PARTS)
     try:
         yield
     finally:
-        names.update(theirs)
+        module.update(theirs)
 
 
-class ServedDeepseekV4(DeepseekV4ForCausalLM):  # type: ignore[misc]
+class DeepseekV4ForCausalLM(names.DeepseekV4ForCausalLM):  # type: ignore[misc]
     """vLLM's model, built of our parts if the ops serve the configuration."""
 
     def __init__(self, *, vllm_config: Any, prefix: str = "") -> None:

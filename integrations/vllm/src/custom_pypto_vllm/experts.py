@@ -1,4 +1,4 @@
-"""DeepSeek-V4's choice of experts, and experts with a limit; vLLM has both for AMX only."""
+"""How DeepSeek-V4 chooses experts, and its experts with a limit. vLLM has both only for AMX."""
 
 from __future__ import annotations
 
@@ -9,7 +9,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu, softplus
 
-from .names import CPURouter, CPUUnquantizedExperts, DeepseekV4MoE
+from .names import (
+    CPURouter,
+    CPUUnquantizedExperts,
+    DeepseekV4MoE,
+    UnquantizedFusedMoEMethod,
+)
 
 
 class Router(CPURouter):  # type: ignore[misc]
@@ -87,5 +92,12 @@ class ServedMoE(DeepseekV4MoE):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.experts.router.__class__ = Router
-        self.experts.routed_experts.quant_method.experts_cls = Experts
+        router, method = self.experts.router, self.experts.routed_experts.quant_method
+        if type(router) is not CPURouter or type(method) is not UnquantizedFusedMoEMethod:
+            raise NotImplementedError(
+                f"custom_pypto_vllm: vLLM chose {type(router).__name__} and {type(method).__name__}"
+                " for DeepSeek-V4's experts, and the ops serve CPURouter and"
+                " UnquantizedFusedMoEMethod: unset VLLM_MOE_ROUTING_SIMULATION_STRATEGY"
+            )
+        router.__class__ = Router
+        method.experts_cls = Experts

