@@ -32,7 +32,7 @@ def measure(
     last = context - 1
     step = StepMetadata(
         num_actual_tokens=requests,
-        query_ends=torch.arange(1, requests + 1, dtype=torch.int32),
+        query_bounds=torch.arange(requests + 1, dtype=torch.int32),
         seq_lens=torch.full((requests,), context, dtype=torch.int32),
         block_table=table,
         slot_mapping=table[:, last // BLOCK_SIZE].long() * BLOCK_SIZE + last % BLOCK_SIZE,
