@@ -48,6 +48,7 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
         "wgate": meta(48, 64),
         "state_cache": meta(7, 4, 96, dtype=torch.float32),
         "ape": meta(4, 48, dtype=torch.float32),
+        "state_block_table": meta(2, 3, dtype=torch.int32),
         "coff": 2,
     },
     "npu_mhc_pre": lambda _: {

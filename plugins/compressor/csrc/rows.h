@@ -46,11 +46,14 @@ struct RowOutputs {
   Real* kv = nullptr;       // or null
 };
 
+template <class Real>
+using CompressKernel = void (*)(const RowTask<Real>& task);
+
 // The kernel of a dtype of rows.
-inline void (*compress_of(const Tensor& rows, float))(const RowTask<float>&) {
+inline CompressKernel<float> compress_of(const Tensor& rows, float) {
   return kernels().compress[static_cast<int>(custom_pypto::element_of(rows.scalar_type()))];
 }
-inline void (*compress_of(const Tensor&, double))(const RowTask<double>&) {
+inline CompressKernel<double> compress_of(const Tensor&, double) {
   return [](const RowTask<double>& task) {
     for (int64_t c = 0; c < task.channels; ++c) {
       double most = -std::numeric_limits<double>::infinity();
