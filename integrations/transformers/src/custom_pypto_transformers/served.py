@@ -109,12 +109,13 @@ def _check_latent(parts: Parts, family: Family) -> None:
     indexer, attention = family.layers
     mixin = family.layers[indexer]
     sinks = "sinks s_aux" if mixin is LastRotatedIndexer else ""
+    scaling = "q_input_norm softmax_scaling use_rope" if mixin is ScaledIndexer else ""
     parts.check(str(family.rope), 4, "unsqueeze_dim")
     parts.check(f"{attention}.expand_kv", like=LatentAttention.expand_kv)
     parts.check(f"{indexer}.forward", like=mixin.forward)
     parts.reads(f"{attention}.forward", f"expand_kv indexer indices scaling dropout {sinks}")
     parts.reads(f"{attention}.__init__", _LATENT)
-    parts.reads(f"{indexer}.__init__", f"{_INDEXER} qk_rope_head_dim")
+    parts.reads(f"{indexer}.__init__", f"{_INDEXER} qk_rope_head_dim {scaling}")
 
 
 def _check_streams(parts: Parts, name: str) -> None:

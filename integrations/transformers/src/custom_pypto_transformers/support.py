@@ -119,4 +119,6 @@ def _call_selection(like: Tensor, heads: int, size: int, count: int) -> None:
 def _call_streams(like: Tensor, count: int, size: int) -> None:
     streams, width = like.new_zeros(1, 1, count, size), count * (count + 2)
     weights = streams.float().new_zeros(width, count * size)
-    torch.ops.custom_pypto.npu_mhc_pre(streams, weights, weights[0, :3], weights[:, 0])
+    ops, alpha, bias = torch.ops.custom_pypto, weights[0, :3].clone(), weights[:, 0].clone()
+    inputs, post, mixed, *_ = ops.npu_mhc_pre(streams, weights, alpha, bias)
+    ops.npu_mhc_post(streams, ops.npu_mhc_sinkhorn(mixed)[0], inputs, post)
