@@ -39,10 +39,7 @@ TESTS = {
         "test_add_custom.py",
         "sum_is_that or any_shape or infinities or every_16_bit or integers_wrap",
     ),
-    "lightning_indexer": (
-        "test_scores.py test_selection.py test_quant.py test_v2.py",
-        "not threads",
-    ),
+    "lightning_indexer": ("test_scores.py test_selection.py test_quant.py", "not threads"),
     "lightning_indexer_prolog": ("test_prolog.py", "not threads"),
     "sparse_attention": (
         "test_attention.py test_prologs.py",

@@ -13,19 +13,11 @@ from . import reference, samples
 
 _RATIOS = {"paged": 4, "bsnd": 128, "tnd": 3}
 """The samples that compressed samples are made of, too."""
-_SECOND = (
-    *_RATIOS,
-    "tnd-paged",
-    "published-size",
-    "not-causal",
-    "empty-rows",
-    "key-heads",
-    "odd-sizes",
-    "float16",
-)
-_OTHERS = ("not-causal", "tnd-paged", "float16", "odd-sizes-float32", "bsnd-key-heads")
+_SECOND = (*_RATIOS, "published-size", "empty-rows", "key-heads", "odd-sizes", "float16")
+_OF_NPUS = ("not-causal", "tnd-paged")
+_OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
+_UNQUANTISED = ("float16", "odd-sizes-float32", "bsnd-key-heads")
 """Those that no quantised sample on a CPU is made of."""
-_SECOND_OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
 
 
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
@@ -43,7 +35,7 @@ def _with_fp32_weights(sample: SampleInput) -> SampleInput:
 def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples of npu_quant_lightning_indexer_v2 on `device`."""
     for sample in _first(device):
-        if device == "cpu" and sample.name in _OTHERS:
+        if device == "cpu" and sample.name in _UNQUANTISED:
             continue
         yield from _second(samples.quantised(sample))
         if device == "cpu" and sample.name in samples.IN_E4M3:
@@ -51,8 +43,9 @@ def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
 
 
 def _first(device: str) -> Iterator[SampleInput]:
+    names = (*_SECOND, *(_OF_CPU if device == "cpu" else _OF_NPUS))
     for sample in samples.lightning_indexer(device):
-        if sample.name in _SECOND or (device == "cpu" and sample.name in _SECOND_OF_CPU):
+        if sample.name in names:
             yield sample
 
 
