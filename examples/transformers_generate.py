@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import copy
-import itertools
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 import torch
@@ -20,7 +18,6 @@ from custom_pypto_transformers.growing_cache import CACHE
 from torch import Tensor
 from tqdm import tqdm
 from transformers import DynamicCache
-from transformers.generation.streamers import BaseStreamer
 
 from examples import program
 from examples.program import ExampleError
@@ -112,27 +109,7 @@ class Generated:
     implementation: str
     tokens: tuple[int, ...]
     seconds: float
-    """Median time from one token to the next."""
-
-
-class Clock(BaseStreamer):  # type: ignore[misc]
-    """Records when `generate` has the prompt, and each token."""
-
-    def __init__(self) -> None:
-        self._times: list[float] = []
-
-    def put(self, _tokens: Tensor) -> None:
-        """Receive the prompt, then one token at a time."""
-        self._times.append(time.perf_counter())
-
-    def end(self) -> None:
-        """Do nothing at the end of the stream."""
-
-    @property
-    def seconds(self) -> float:
-        """Median time from one token to the next."""
-        _, *times = self._times
-        return median(end - begin for begin, end in itertools.pairwise(times))
+    """For each token."""
 
 
 @torch.inference_mode()
@@ -142,7 +119,7 @@ def generate(model: Any, prompt: Tensor, contexts: list[int], tokens: int) -> It
     Args:
         prompt: [1, T], at least as long as the longest context.
         contexts: how many tokens of it, in rising order.
-        tokens: how many to generate, at least 2.
+        tokens: how many to generate.
     """
     long = DynamicCache(config=model.config)
     for context in contexts:
@@ -152,17 +129,11 @@ def generate(model: Any, prompt: Tensor, contexts: list[int], tokens: int) -> It
         for implementation in implementations(model):
             cache = copy.deepcopy(long) if prefilled_by_ours else DynamicCache(config=model.config)
             _prefill(model, implementation, prompt[:, : context - 1], cache)
-            clock = Clock()
-            out = model.generate(
-                prompt[:, :context],
-                **{CACHE: cache},
-                max_new_tokens=tokens,
-                do_sample=False,
-                streamer=clock,
-            )
-            yield Generated(
-                context, implementation, tuple(out[0, context:].tolist()), clock.seconds
-            )
+            options = {CACHE: cache, "max_new_tokens": tokens, "do_sample": False}
+            start = time.perf_counter()
+            out = model.generate(prompt[:, :context], **options)
+            seconds = (time.perf_counter() - start) / tokens
+            yield Generated(context, implementation, tuple(out[0, context:].tolist()), seconds)
 
 
 def _prefill(model: Any, implementation: str, prompt: Tensor, cache: DynamicCache) -> None:
@@ -205,15 +176,14 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="N",
         help=f"lengths of the prompt (default: {' '.join(map(str, CONTEXTS))})",
     )
-    program.add_number(parser, "--tokens", 16, "how many to generate after each, at least 2")
+    program.add_number(parser, "--tokens", 16, "how many to generate after each")
     program.add_seed(parser)
     return program.run(parser, arguments, _compare)
 
 
 def _compare(options: argparse.Namespace) -> None:
     contexts = sorted(set(options.contexts))
-    # The time of a token needs two.
-    tokens = max(options.tokens, 2)
+    tokens = options.tokens
     model = make_model(options.model, options.seed)
     names = implementations(model)
     program.title(f"Generate {tokens} tokens by {', '.join(names)}")
