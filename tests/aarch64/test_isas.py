@@ -39,8 +39,10 @@ TESTS = {
         "test_add_custom.py",
         "sum_is_that or any_shape or infinities or every_16_bit or integers_wrap",
     ),
+    "compressor": ("test_compressor.py", "every_way_to_cut or extreme_numbers"),
     "lightning_indexer": ("test_scores.py test_selection.py test_quant.py", "not threads"),
     "lightning_indexer_prolog": ("test_prolog.py", "not threads"),
+    "mhc": ("test_mhc.py", "a_layer_is or one_stream_each or nan_stays"),
     "sparse_attention": (
         "test_attention.py test_prologs.py",
         "not (threads or ranges or any_size_are or small_outputs or 300 or 700 or 900 or 2048)",
