@@ -91,7 +91,7 @@ def test_no_distribution_needs_itself() -> None:
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
         "compressor": "blocks core",
         "mhc": "blocks core testing",
-        "sparse_flash_mla": "core testing",
+        "sparse_flash_mla": "blocks core testing",
         "simulator": "builder",
         # Two plugins bring comparisons for testing.
         "lightning_indexer": "blocks core testing",

@@ -38,7 +38,7 @@ def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_a_captured_graph_takes_new_values_and_fills_caches(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("samples.passes", "capture", op) >= 4
+    assert graph_npu.run("samples.passes", "capture", op) >= 2
 
 
 # The simulated kernels refuse an input, an attribute and an order of nodes that is wrong, and the

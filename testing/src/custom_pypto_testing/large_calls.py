@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain, islice
+from operator import itemgetter
 from random import Random
 
 from custom_pypto_contract.contract import OpContract
@@ -17,9 +18,9 @@ from .sample_generator import NO_CALL, Arguments, Candidate, DrawingError, draw_
 
 _SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
 _SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
-_ENOUGH_SIZE = 1027
+_ENOUGH = 1027
 """From this size on, two threads share a dim at a grain of 1024."""
-_ENOUGH = 2**16
+_ENOUGH_ELEMENTS = 2**16
 """From here on, two threads share the elements at the grain of elementwise.h of blocks."""
 _MOST_ELEMENTS = 2**18
 """An op and its reference shall take milliseconds."""
@@ -41,7 +42,7 @@ def large_calls(op: OpContract) -> Iterator[tuple[str, Arguments]]:
             made = next(_of_size(candidates, dim, size, _MOST_ELEMENTS), None)
             found = made or found
             # Not a larger one than is needed: references may loop over rows.
-            if made and size >= _ENOUGH_SIZE and made[0] >= _ENOUGH:
+            if made and size >= _ENOUGH and made[0] >= _ENOUGH_ELEMENTS:
                 break
         if found:
             yield dim, found[1]
@@ -54,6 +55,7 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
     outputs.
     """
     for dim, candidates in _candidates_by_dim(op):
+        # The largest call of a size: a rest changes few of an op's choices.
         found = (islice(_of_size(candidates, dim, each, _MOST_WITH_REST), 1) for each in _WITH_REST)
         yield from (given for _, given in islice(chain.from_iterable(found), 2))
 
@@ -61,18 +63,14 @@ def calls_with_rest(op: OpContract) -> Iterator[Arguments]:
 def _of_size(
     candidates: list[Candidate], dim: str, size: int, most: int
 ) -> Iterator[tuple[int, Arguments]]:
-    """Yield the right calls with this size of a dim and at most so many elements.
-
-    The smallest that has enough elements comes first; without one, the largest.
-    """
+    """Yield the right calls with this size of a dim and at most so many elements, largest first."""
     found = []
     for candidate in candidates:
         with suppress(*NO_CALL):
             resized = _resized(candidate, dim, size)
             if resized is not None and resized.is_right():
                 found.append((_count_elements(resized), resized))
-    best = sorted(found, key=lambda each: (each[0] < _ENOUGH, abs(each[0] - _ENOUGH)))
-    for elements, resized in best:
+    for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
         if 0 < elements <= most:
             with suppress(ValueError):  # No integers fit.
                 yield elements, resized.arguments()

@@ -157,7 +157,8 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
         counts = state.seq_lens // ratio - first
         ends = counts.cumsum(0)
         request = torch.repeat_interleave(counts)
-        index = torch.arange(len(request)) - (ends - counts)[request] + first[request]
+        index = torch.arange(len(request), device=request.device)
+        index += (first + counts - ends)[request]
         block_size = cache.shape[1]
         blocks = rows.block_table[request, index // block_size].long()
         closed = compressor.norm(closed[: len(index)])
