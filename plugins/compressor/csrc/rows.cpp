@@ -28,7 +28,7 @@ int64_t bytes_of_rows() {
 // [tokens, width] = rows [tokens, H] @ weight [width, H]^T, in fp32 or fp64.
 Tensor product(const Tensor& rows, const Tensor& weight_of_any_strides) {
   if (rows.scalar_type() == ScalarType::Double) {
-    return torch::stable::matmul(rows, torch::stable::transpose(weight_of_any_strides, 0, 1));
+    return multiply_fp64(rows, torch::stable::transpose(weight_of_any_strides, 0, 1));
   }
   const Tensor weight = to_contiguous(weight_of_any_strides);
   const int64_t tokens = rows.size(0);
@@ -74,6 +74,28 @@ void add_bias(const Tensor& scores, const Tensor& ape, const Batch& batch, const
 }
 
 }  // namespace
+
+Tensor multiply_fp64(const Tensor& a_of_any_strides, const Tensor& b_of_any_strides) {
+  const Tensor a = to_contiguous(a_of_any_strides);
+  const Tensor b = to_contiguous(b_of_any_strides);
+  const int64_t depth = b.size(0);
+  const int64_t columns = b.size(1);
+  Tensor out = empty({a.size(0), columns}, a);
+  out = torch::stable::zero_(out);
+  const auto* left = static_cast<const double*>(a.const_data_ptr());
+  const auto* right = static_cast<const double*>(b.const_data_ptr());
+  auto* sums = static_cast<double*>(out.mutable_data_ptr());
+  parallel_for(0, a.size(0), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t c = 0; c < columns; ++c) {
+          sums[row * columns + c] += left[row * depth + k] * right[k * columns + c];
+        }
+      }
+    }
+  });
+  return out;
+}
 
 Tensor used_rows(const Tensor& x, const Batch& batch) {
   const int64_t hidden = x.size(x.dim() - 1);

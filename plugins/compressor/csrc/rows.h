@@ -21,6 +21,10 @@ constexpr int64_t kUnitNumbers = 1 << 15;
 // The rows of the used tokens, [.., H], contiguous.
 Tensor used_rows(const Tensor& x, const Batch& batch);
 
+// a [rows, depth] @ b [depth, columns] in fp64. Bits do not depend on the other rows, nor on
+// threads.
+Tensor multiply_fp64(const Tensor& a, const Tensor& b);
+
 // kv and scores of the used tokens, [tokens, width] each, fp32, or fp64 if x is. Scores have ape
 // added. A token's numbers depend on nothing but the token: not on the other tokens, nor on their
 // number.

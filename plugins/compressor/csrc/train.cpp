@@ -18,10 +18,10 @@ using Backward = ops::npu_compressor_backward;
 
 bool is_fp64(const Tensor& tensor) { return tensor.scalar_type() == ScalarType::Double; }
 
-// a [rows, depth] @ b [depth, columns], both fp32 or fp64. Sums of fp32 are added in order.
+// a [rows, depth] @ b [depth, columns], both fp32 or fp64. Sums are added in order.
 Tensor multiply(const Tensor& of_any_strides, const Tensor& b) {
   const Tensor a = to_contiguous(of_any_strides);
-  if (is_fp64(a)) return torch::stable::matmul(a, b);
+  if (is_fp64(a)) return multiply_fp64(a, b);
   const Tensor out = empty({a.size(0), b.size(1)}, a);
   project(kernels().matmul, {a.const_data_ptr(), a.size(0), a.size(1)}, weight_of_matrix(b),
           {out.mutable_data_ptr(), a.size(0), b.size(1)});
