@@ -49,7 +49,7 @@ class Layer:
     eager: int
     """Beyond this context, transformers' eager takes seconds."""
     folded: int = 0
-    """The same of one product for all heads; 0: the heads share no keys."""
+    """The same for `fold`; 0 if the heads share no keys."""
 
 
 def fold(

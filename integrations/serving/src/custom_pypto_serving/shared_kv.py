@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -45,8 +47,6 @@ def npu_sparse_attn_sharedkv(
     Returns:
         The output, as `q`, and with `return_softmax_lse` the log-sum-exp.
     """
-    if layout_kv == "PA_ND":
-        cu_seqlens_ori_kv = cu_seqlens_cmp_kv = None
     found: tuple[Tensor, Tensor] = torch.ops.custom_pypto.npu_sparse_flash_mla(
         q,
         ori_kv=ori_kv,
@@ -56,20 +56,21 @@ def npu_sparse_attn_sharedkv(
         ori_block_table=ori_block_table,
         cmp_block_table=cmp_block_table,
         cu_seqlens_q=cu_seqlens_q,
-        cu_seqlens_ori_kv=cu_seqlens_ori_kv,
-        cu_seqlens_cmp_kv=cu_seqlens_cmp_kv,
-        **_lengths(seqused_kv, cmp_ratio, has_rows=cmp_kv is not None),
+        **_of_keys(
+            layout_kv,
+            (cu_seqlens_ori_kv, cu_seqlens_cmp_kv),
+            seqused_kv,
+            cmp_ratio if cmp_kv is not None else None,
+        ),
         seqused_q=seqused_q,
         sinks=sinks,
         metadata=metadata,
         softmax_scale=softmax_scale or q.shape[-1] ** -0.5,
-        cmp_ratio=max(cmp_ratio, 1),
         ori_mask_mode=ori_mask_mode,
         cmp_mask_mode=cmp_mask_mode,
         ori_win_left=ori_win_left,
         ori_win_right=ori_win_right,
         layout_q=layout_q,
-        layout_kv=_renamed(layout_kv),
         return_softmax_lse=return_softmax_lse,
     )
     return found
@@ -102,43 +103,47 @@ def npu_sparse_attn_sharedkv_metadata(
 ) -> Tensor:
     """Return the metadata of a call of `npu_sparse_attn_sharedkv`; the device is its tensors'."""
     del device
-    if layout_kv == "PA_ND":
-        cu_seqlens_ori_kv = cu_seqlens_cmp_kv = None
     made: Tensor = torch.ops.custom_pypto.npu_sparse_flash_mla_metadata(
         num_heads_q,
         num_heads_kv,
         head_dim,
         cu_seqlens_q=cu_seqlens_q,
-        cu_seqlens_ori_kv=cu_seqlens_ori_kv,
-        cu_seqlens_cmp_kv=cu_seqlens_cmp_kv,
         seqused_q=seqused_q,
-        **_lengths(seqused_kv, cmp_ratio, has_rows=has_cmp_kv),
+        **_of_keys(
+            layout_kv,
+            (cu_seqlens_ori_kv, cu_seqlens_cmp_kv),
+            seqused_kv,
+            cmp_ratio if has_cmp_kv else None,
+        ),
         batch_size=batch_size,
         max_seqlen_q=max_seqlen_q,
         max_seqlen_ori_kv=max_seqlen_kv,
         max_seqlen_cmp_kv=max_seqlen_kv // max(cmp_ratio, 1) if has_cmp_kv else 0,
         ori_topk=ori_topk,
         cmp_topk=cmp_topk,
-        cmp_ratio=max(cmp_ratio, 1),
         ori_mask_mode=ori_mask_mode,
         cmp_mask_mode=cmp_mask_mode,
         ori_win_left=ori_win_left,
         ori_win_right=ori_win_right,
         layout_q=layout_q,
-        layout_kv=_renamed(layout_kv),
         has_ori_kv=has_ori_kv,
         has_cmp_kv=has_cmp_kv,
     )
     return made
 
 
-def _lengths(tokens: Tensor | None, ratio: int, *, has_rows: bool) -> dict[str, Tensor | None]:
-    given = {"seqused_ori_kv": tokens}
-    if tokens is not None and has_rows:
-        given |= {"seqused_cmp_kv": tokens // max(ratio, 1)}
-        given |= {"cmp_residual_kv": tokens % max(ratio, 1)}
-    return given
-
-
-def _renamed(layout: str) -> str:
-    return "PA_BBND" if layout == "PA_ND" else layout
+def _of_keys(
+    layout: str,
+    bounds: tuple[Tensor | None, Tensor | None],
+    tokens: Tensor | None,
+    ratio: int | None,
+) -> dict[str, Any]:
+    """Return what our op takes to know the keys; `ratio` is None without compressed rows."""
+    of_row = max(ratio or 1, 1)
+    given: dict[str, Any] = {"seqused_ori_kv": tokens, "cmp_ratio": of_row}
+    if tokens is not None and ratio is not None:
+        given |= {"seqused_cmp_kv": tokens // of_row, "cmp_residual_kv": tokens % of_row}
+    if layout == "PA_ND":
+        return {**given, "layout_kv": "PA_BBND"}
+    names = ("cu_seqlens_ori_kv", "cu_seqlens_cmp_kv")
+    return {**given, "layout_kv": layout, **dict(zip(names, bounds, strict=True))}

@@ -17,7 +17,7 @@ class Compressed(NamedTuple):
 
     Attributes:
         rows: [B, T, D].
-        ratio: the tokens of a row; a query sees the rows that end before it, or at it.
+        ratio: the tokens of a row. A query sees the rows whose tokens are not after it.
         lengths: [B], the tokens of each sequence, up to the last query.
         picked: [B, S, K], int32, the rows that a query selects, -1 for none; None for all.
     """
