@@ -29,7 +29,6 @@ _ON_NPU: dict[str, tuple[Sizes, torch.dtype]] = {
     "bsnd": ((2, 5, 6, 48), torch.float16),
     "streams_8": ((7, 8, 16), torch.bfloat16),
     "no_h_res": ((3, 4, 64), torch.float16),
-    "empty": ((0, 4, 32), torch.bfloat16),
 }
 
 
