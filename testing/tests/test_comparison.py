@@ -132,6 +132,12 @@ def test_equal_nans_have_the_same_bits() -> None:
     assert_same_bits("x", nan, nan.clone(), "with two threads")
 
 
+def test_a_single_element_of_any_stride_has_bits() -> None:
+    one = torch.ones(1, 3, dtype=torch.float16)[:, ::3]
+    assert one.stride() == (3, 3)
+    assert_same_bits("x", one, one.new_ones(1, 1), "with two threads")
+
+
 def test_outliers_are_a_part_of_the_elements() -> None:
     most = Tolerance(1e-5, 1e-5, 1e-9, outliers=1e-3).most_outliers
     assert list(map(most, (10, 5000))) == [1, 5]

@@ -164,7 +164,8 @@ def _fail(
 def bits(tensor: torch.Tensor) -> torch.Tensor:
     """Return the bytes of each element, on the CPU: NaN is then equal to itself."""
     dense = tensor.detach().cpu().resolve_conj().resolve_neg().contiguous()
-    return dense.reshape((*dense.shape, 1)).view(torch.uint8)
+    # A size of 1 may have any stride, which reshape would hand on.
+    return dense.unsqueeze(-1).view(torch.uint8)
 
 
 def _position(flat_index: int, shape: torch.Size) -> list[int]:
