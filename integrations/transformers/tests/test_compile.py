@@ -7,6 +7,7 @@ import pytest
 import torch
 from tiny_models import (
     CACHE,
+    LATER,
     SIZES,
     WITH_ROWS,
     assert_close,
@@ -39,6 +40,8 @@ def compiled(model: Any, **options: Any) -> Any:
     return torch.compile(model, fullgraph=True, **{"backend": "aot_eager", **options})
 
 
+# Its text model is HY-V4's.
+OTHERS = tuple(family for family in LATER + WITH_ROWS if family != "hy_v4_vl")
 ONE_OF_LATER: dict[str, dict[str, Any]] = {
     "deepseek_v4": {
         "layer_types": ["compressed_sparse_attention"],
@@ -46,6 +49,14 @@ ONE_OF_LATER: dict[str, dict[str, Any]] = {
         "num_experts_per_tok": SIZES["n_routed_experts"],
     },
     "glm5_next": {"layer_types": ["indexed_attention"], "mlp_layer_types": ["dense"]},
+    "hy_v4": {"mlp_layer_types": ["dense"], "indexer_types": ["full"]},
+    "mistral_large4": {
+        "mlp_layer_types": ["dense"],
+        "indexer_types": ["full"],
+        "no_rope_layers": [1],
+        "kv_source_layers": [0],
+    },
+    "dots3_note": {"layer_types": ["indexed_attention"]},
 }
 
 
@@ -54,9 +65,9 @@ ONE_OF_LATER: dict[str, dict[str, Any]] = {
     ("family", "mask", "backend"),
     [
         ("deepseek_v32", None, "aot_eager"),
-        *((family, LEFT, "eager") for family in WITH_ROWS),
+        *((family, LEFT, "eager") for family in OTHERS),
     ],
-    ids=["deepseek_v32", *WITH_ROWS],
+    ids=["deepseek_v32", *OTHERS],
 )
 def test_prefill(family: str, mask: Tensor | None, backend: str) -> None:
     """DeepSeek-V4 runs transformers' attention, GLM-5.3 transformers' selection."""
