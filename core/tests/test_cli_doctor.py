@@ -125,8 +125,6 @@ def test_works_without_any_package_but_core(site):
     ("source", "reason"),
     [
         ("raise ImportError('no libtorch')", "ImportError: no libtorch"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
-        ("import os; os._exit(0)", "`import torch` failed: ended with status 0 before it was done"),
         ("import signal; signal.pause()", "did not end within 1 s"),
     ],
 )
