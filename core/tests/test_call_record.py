@@ -200,7 +200,7 @@ def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warni
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_several_processes_add_whole_lines_to_a_private_file(
+def test_processes_add_whole_lines_to_a_private_file(
     site: Site, tmp_path: Path, variable: str
 ) -> None:
     file = tmp_path / "calls"

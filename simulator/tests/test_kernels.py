@@ -67,18 +67,6 @@ def test_a_kernel_that_fails_shows_at_the_synchronisation(run: Run, name: str, t
     """)
 
 
-def test_a_kernel_that_fails_before_a_copy_is_named_in_the_warning_of_torch_npu(run: Run) -> None:
-    # Its error has no text of CANN.
-    run(
-        """
-        value = torch.ones(2, device="npu")
-        launch_tensors("aclnnTestThrow", value, value)
-        value.cpu()
-    """,
-        fails="aclnnTestThrow: this kernel always fails",
-    )
-
-
 def test_an_executor_cannot_be_used_twice(run: Run) -> None:
     run("""
         value = torch.ones(2, device="npu")

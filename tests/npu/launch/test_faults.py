@@ -143,26 +143,6 @@ give(failures)
     assert (library in failures[-1]) == (kind != "allocation")
 
 
-def test_no_room_for_a_workspace_in_the_queue_leaks_nothing(launch: Launch) -> None:
-    code = """
-x = torch.ones(40).npu()
-everything(x).cpu()
-with torch.npu.stream(torch.npu.Stream()):
-    x = torch.ones(40, device="npu")
-    torch.npu.synchronize()
-    sim.fail("allocation")  # the stream has room for the result, but has had no workspace yet
-    for _ in range(100_000):
-        text = refusal(everything, x)
-        if text is not None:
-            break
-counts = sim.live_objects()
-give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
-"""
-    text, executors, arenas = launch(code, TASK_QUEUE_ENABLE=2)
-    assert "an earlier launch failed: aclnnEverything: no memory for its workspace of 160 b" in text
-    assert (executors, arenas) == (0, 0)
-
-
 def test_an_allocation_that_fails_in_a_capture_is_named(launch: Launch) -> None:
     # torch_npu makes an ordinary allocation again, but none while it captures.
     code = """
@@ -217,7 +197,7 @@ import threading
 x, wrong, barrier = torch.ones(1, dtype=torch.long).npu(), [], threading.Barrier(4)
 def fail(number):
     barrier.wait()
-    for i in range(200):
+    for i in range(50):
         text = refusal(ops.test_number, x, -(number * 1000 + i)) or ""
         if f"refuses the number {-(number * 1000 + i)} " not in f"{text.splitlines()[0]} ":
             wrong.append(text)
@@ -229,25 +209,6 @@ give([wrong, ops.test_number(x, 5).item(), live()])
     wrong, after, live = launch(code, TASK_QUEUE_ENABLE=1)
     assert (wrong, after) == ([], 5)
     assert not any(live.values())
-
-
-def test_kernel_that_fails_on_the_device_leaks_nothing(launch: Launch, queue: int) -> None:
-    code = """
-x = torch.ones(40).npu()
-right = everything(x)
-torch.npu.synchronize()
-sim.fail("execution", 5)
-def launch_ten():
-    for _ in range(10):
-        everything(x)
-    torch.npu.synchronize()
-text = refusal(launch_ten)
-counts = sim.live_objects()
-give([text, {kind: counts.get(kind, 0) for kind in ("executor", "tensor", "huge memory")}])
-"""
-    text, counts = launch(code, TASK_QUEUE_ENABLE=queue)
-    assert "aclnnEverything: fault injected (execution 6)" in text
-    assert not any(counts.values())
 
 
 # What Python does at exit, then C's handlers and static destructors.
