@@ -140,14 +140,6 @@ def test_works_where_torch_does_not(site, source, reason):
     assert "custom-pypto doctor" not in failed["remark"]
 
 
-def test_works_where_core_s_metadata_are_damaged(site):
-    (info := site / "custom_pypto_core-0.1.0.dist-info").mkdir(exist_ok=True)
-    for name in ("METADATA", "entry_points.txt"):
-        (info / name).write_bytes(b"\xff")
-    found = report_of(site)["core"]["custom-pypto-core"]
-    assert found["remark"] == "the metadata of custom-pypto-core cannot be read"
-
-
 def test_works_where_core_does_not(site):
     (site / "custom_pypto").unlink()
     (package := site / "custom_pypto").mkdir()

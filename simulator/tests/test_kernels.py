@@ -10,16 +10,6 @@ from custom_pypto_simulator_build import BuildError, build_kernels
 from script import Run, write_kernels
 
 
-def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> None:
-    run(
-        """
-        assert address("aclnnTestAddGetWorkspaceSize")
-    """,
-        ASCEND_CUSTOM_OPP_PATH="",
-        ASCEND_OPP_PATH=opp.parents[1],
-    )
-
-
 def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run) -> None:
     run("""
         def call(first, second, other, out):

@@ -22,19 +22,6 @@ def test_the_simulator_imports_neither_torch_nor_torch_npu() -> None:
     run_python("-c", code)
 
 
-def test_memory_runs_out_at_the_limit(run: Run) -> None:
-    run(
-        """
-        held = torch.empty(60 << 20, dtype=torch.uint8, device="npu")
-        with raises("out of memory", error=torch.OutOfMemoryError):
-            torch.empty(60 << 20, dtype=torch.uint8, device="npu")
-        del held
-        torch.empty(60 << 20, dtype=torch.uint8, device="npu")
-    """,
-        CUSTOM_PYPTO_SIM_MEMORY=100 << 20,
-    )
-
-
 @pytest.mark.parametrize("wait", ["Stream", "Event"])
 def test_a_thread_that_waits_with_the_gil_lets_the_stream_use_python(run: Run, wait: str) -> None:
     run(f"""
