@@ -9,17 +9,14 @@ using made = ops::headers_made;
 static Tensor with_values(const Tensor& self, double) { return self; }
 
 // A kernel of another op.
-static void with_others(const made::Arguments&, const made::CallShape&,
-                                         const made::Outputs&) {}
+static void with_others(const made::Arguments&, const made::CallShape&, const made::Outputs&) {}
 
-static Tensor returns_a_tensor(const scaled::Arguments& a,
-                                                const scaled::CallShape&) {
+static Tensor returns_a_tensor(const scaled::Arguments& a, const scaled::CallShape&) {
   return a.self;
 }
 
 // Fills outputs, which the contract does not describe.
-static void fills(const made::Arguments&, const made::CallShape&,
-                                   const made::Outputs&) {}
+static void fills(const made::Arguments&, const made::CallShape&, const made::Outputs&) {}
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   auto op = plugin.def<scaled>();
