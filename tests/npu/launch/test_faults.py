@@ -143,6 +143,26 @@ give(failures)
     assert (library in failures[-1]) == (kind != "allocation")
 
 
+def test_no_room_for_a_workspace_in_the_queue_leaks_nothing(launch: Launch) -> None:
+    code = """
+x = torch.ones(40).npu()
+everything(x).cpu()
+with torch.npu.stream(torch.npu.Stream()):
+    x = torch.ones(40, device="npu")
+    torch.npu.synchronize()
+    sim.fail("allocation")  # the stream has room for the result, but has had no workspace yet
+    for _ in range(100_000):
+        text = refusal(everything, x)
+        if text is not None:
+            break
+counts = sim.live_objects()
+give([text, counts.get("executor", 0), counts.get("huge memory", 0)])
+"""
+    text, executors, arenas = launch(code, TASK_QUEUE_ENABLE=2)
+    assert "an earlier launch failed: aclnnEverything: no memory for its workspace of 160 b" in text
+    assert (executors, arenas) == (0, 0)
+
+
 def test_an_allocation_that_fails_in_a_capture_is_named(launch: Launch) -> None:
     # torch_npu makes an ordinary allocation again, but none while it captures.
     code = """
