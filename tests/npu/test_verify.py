@@ -75,25 +75,6 @@ def test_results_that_are_wrong_are_named(verify: Verify) -> None:
     assert {each["verdict"] for each in others} == {"not run"}
 
 
-DRAWN = """
-import torch, torch_npu
-from custom_pypto import core
-from custom_pypto_testing import Op
-from custom_pypto_testing.verification.op_checks import run_check
-add = torch.ops.custom_pypto.add_custom.default
-op = Op(add, (), core.reference("add_custom"), core.contract("add_custom"), "npu")
-print(run_check("results", op, 2, print))
-"""
-
-
-def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
-    run_code: RunCode,
-) -> None:
-    printed = run_code("custom", DRAWN)
-    assert "drawn-0: add_custom(self=" in printed
-    assert "(<Verdict.PASSED: 'passed'>, '2 calls')" in printed
-
-
 WRONG_OP = """
 import torch, torch_npu
 from custom_pypto_plugin import Reference, SampleInput
