@@ -34,9 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, for those that an older CANN ships, and for
-    the kernel of test_same_symbol.py.
-    """
+    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, an older CANN, and test_same_symbol.py."""
     plugins = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
     built = build_kernels(plugins, tmp_path_factory.mktemp("opp"))
     return {
