@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from custom_pypto.core.call_record import NotRecordableError, encode
 from plugin_factory import Site
 from test_call_log import CORE, install
 
@@ -77,7 +76,7 @@ def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
     ops.scale(torch.ones(3, device="meta"))
     without_memory = torch.ones(2)
     without_memory.untyped_storage().resize_(0)
-    for arguments in (), (without_memory,):
+    for arguments in (), (without_memory,), (torch.ones(2).to_sparse(),):
         try: ops.scale(*arguments)
         except (RuntimeError, TypeError): pass
     ops.scale(torch.ones(4))
@@ -152,9 +151,7 @@ _UNOPENED = (
     ("variable", "place", "error"),
     [
         ("CUSTOM_PYPTO_LOG", ".", "Is a directory"),
-        ("CUSTOM_PYPTO_LOG", "pipe", "No such device or address"),
         ("CUSTOM_PYPTO_RECORD", "pipe", "No such device or address"),
-        ("CUSTOM_PYPTO_RECORD", "missing/calls", "No such file or directory"),
         ("CUSTOM_PYPTO_RECORD", "c" * 300, "File name too long"),
     ],
 )
@@ -180,21 +177,6 @@ def limit(size): resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_
 
 
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_the_file_is_private(site: Site, tmp_path: Path, variable: str) -> None:
-    file = tmp_path / "calls"
-    site.run("import os; os.umask(0)", CORE, _CALL, "give(0)", **{variable: str(file)})
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.parametrize("variable", VARIABLES)
-@pytest.mark.parametrize("value", ["0", "off", "No"])
-def test_off_writes_no_file(site: Site, tmp_path: Path, variable: str, value: str) -> None:
-    code = f"import os; os.chdir({str(tmp_path)!r})"
-    site.run(code, CORE, _CALL, "give(0)", **{variable: value})
-    assert [*tmp_path.iterdir()] == [site.folder]
-
-
-@pytest.mark.parametrize("variable", VARIABLES)
 @pytest.mark.parametrize(("room", "warnings"), [(0, "always"), (50, "always"), (0, "error")])
 def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warnings: str) -> None:
     file = tmp_path / "calls"
@@ -217,20 +199,12 @@ def test_a_full_disk(site: Site, tmp_path: Path, variable: str, room: int, warni
     assert file.read_text("utf-8")[len(left) :].startswith("\n") is not left.endswith("\n")
 
 
-def test_a_reader_who_goes_away_is_one_warning(site: Site, tmp_path: Path) -> None:
-    os.mkfifo(fifo := tmp_path / "fifo")
-    code = f"import os; reader = os.open({str(fifo)!r}, os.O_RDONLY | os.O_NONBLOCK)"
-    calls = f"os.close(reader); result = [{_CALL}.numel() for _ in range(2)]"
-    given = site.run(code, CORE, CAUGHT.format(calls), WARNED, CUSTOM_PYPTO_LOG=str(fifo))
-    text = f"CUSTOM_PYPTO_LOG={fifo}: it cannot be written: Broken pipe; no further calls are"
-    assert given == [[f"{text} written there"], [2, 2]]
-
-
 @pytest.mark.parametrize("variable", VARIABLES)
-def test_several_processes_add_whole_lines(site: Site, tmp_path: Path, variable: str) -> None:
+def test_processes_add_whole_lines_to_a_private_file(
+    site: Site, tmp_path: Path, variable: str
+) -> None:
     file = tmp_path / "calls"
     code = """
-    import os
     children = []
     for number in range(4):
         children.append(os.fork())
@@ -239,7 +213,8 @@ def test_several_processes_add_whole_lines(site: Site, tmp_path: Path, variable:
             os._exit(0)
     for each in children: os.waitpid(each, 0)
     """
-    site.run(CORE, code, "give(0)", **{variable: str(file)})
+    site.run("import os; os.umask(0)", CORE, code, "give(0)", **{variable: str(file)})
+    assert file.stat().st_mode & 0o777 == 0o600
     lines = file.read_text("utf-8").splitlines()
     assert len({*lines}) == 200
     assert all(line.startswith(("custom_pypto[", "{")) for line in lines)
@@ -260,11 +235,3 @@ def test_tensors_that_cannot_be_saved_leave_no_file(site: Site, tmp_path: Path) 
     assert [*target.iterdir()] == [target / "calls.jsonl"]
     [text] = texts
     assert "tensors cannot be saved" in text
-
-
-@pytest.mark.parametrize(
-    "value", [torch.ones(2).to_sparse(), torch.ones(2, device="meta"), object()]
-)
-def test_what_has_no_form_is_refused(value: Any) -> None:
-    with pytest.raises(NotRecordableError):
-        encode(value, [])

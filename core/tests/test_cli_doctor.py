@@ -125,8 +125,6 @@ def test_works_without_any_package_but_core(site):
     ("source", "reason"),
     [
         ("raise ImportError('no libtorch')", "ImportError: no libtorch"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "crashed with SIGSEGV"),
-        ("import os; os._exit(0)", "`import torch` failed: ended with status 0 before it was done"),
         ("import signal; signal.pause()", "did not end within 1 s"),
     ],
 )
@@ -140,14 +138,6 @@ def test_works_where_torch_does_not(site, source, reason):
     failed = report["plugins"]["import custom_pypto.core"]
     assert failed["level"] == "problem"
     assert "custom-pypto doctor" not in failed["remark"]
-
-
-def test_works_where_core_s_metadata_are_damaged(site):
-    (info := site / "custom_pypto_core-0.1.0.dist-info").mkdir(exist_ok=True)
-    for name in ("METADATA", "entry_points.txt"):
-        (info / name).write_bytes(b"\xff")
-    found = report_of(site)["core"]["custom-pypto-core"]
-    assert found["remark"] == "the metadata of custom-pypto-core cannot be read"
 
 
 def test_works_where_core_does_not(site):

@@ -53,20 +53,15 @@ import subprocess, sys
 daemon = subprocess.Popen(
     [sys.executable, "-c", "import signal; signal.pause()"], start_new_session=True
 )
-report(daemon.pid, "progress")
 report(daemon.pid)
 """
 
 
-@pytest.mark.parametrize("end", ["", "import signal; signal.pause()"], ids=["ends", "hangs"])
-def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(end, monkeypatch):
+def test_a_daemon_that_keeps_the_pipes_open_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(guarded, "_GRACE_S", 0.1)
-    outcome = subprocess_call.run(
-        DAEMON + end, time_limit=3.0 if end else subprocess_call.TIME_LIMIT
-    )
-    os.kill(outcome.progress, signal.SIGKILL)
-    assert outcome.timed_out == bool(end)
-    assert end or outcome.value == outcome.progress
+    outcome = subprocess_call.run(DAEMON)
+    os.kill(outcome.value, signal.SIGKILL)
+    assert outcome.ok
 
 
 def test_the_last_output_is_kept_however_much_there_is(monkeypatch):
@@ -106,10 +101,7 @@ def test_progress_is_known_however_a_process_ends() -> None:
     subprocess_call.report_progress("nobody listens")
 
 
-@pytest.mark.parametrize(
-    ("command", "end"),
-    [("list", "SIGINT"), ("list", "SIGTERM"), ("list", "SIGKILL"), ("doctor", "SIGHUP")],
-)
+@pytest.mark.parametrize(("command", "end"), [("list", "SIGTERM"), ("doctor", "SIGINT")])
 def test_a_command_that_is_ended_leaves_no_plugin_that_hangs(site, tmp_path, command, end):
     os.mkfifo(fifo := tmp_path / "fifo")
     code = f"""
@@ -125,8 +117,7 @@ def test_a_command_that_is_ended_leaves_no_plugin_that_hangs(site, tmp_path, com
         from custom_pypto_cli import main
         ended = os.fork()
         if ended == 0:
-            # Whoever started pytest may have had it ignore them, as nohup and shells do.
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+            # Whoever started pytest may have had it ignore this, as shells do.
             signal.signal(signal.SIGINT, signal.default_int_handler)
             main([{command!r}])
         with open({str(fifo)!r}) as started: hangs = os.pidfd_open(int(started.read()))

@@ -45,14 +45,6 @@ def node(line: str, *args: Any, contract: str = "", **kwargs: Any) -> Any:
 CALL = ("x", None, 3, 0.5, True, "fast", [2, 0])
 
 
-def test_node_has_operator_inputs_and_outputs() -> None:
-    assert node("Sum(a=x, b=y) -> c", *CALL) == {
-        "name": "Sum",
-        "inputs": {"a": "x", "b": None},
-        "outputs": ["c"],
-    }
-
-
 LIMIT = '[sum_of.npu.limits.{}]\nrules = [{{ argument = "n", check = "n < 3" }}]'
 
 

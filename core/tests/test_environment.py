@@ -51,9 +51,11 @@ def test_unknown_name_is_reported_when_nothing_is_installed() -> None:
     )
 
 
-def test_strict_is_on_unless_it_is_empty_or_says_no(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_switches_are_on_unless_they_are_empty_or_say_no(monkeypatch: pytest.MonkeyPatch) -> None:
     for value in ("", "0", "false", "No", " off"):
-        assert not environment.read({"CUSTOM_PYPTO_STRICT": value}).strict
+        switches = dict.fromkeys(("STRICT", "LOG", "RECORD"), value)
+        off = environment.read({f"CUSTOM_PYPTO_{name}": each for name, each in switches.items()})
+        assert (off.strict, off.log, off.record) == (False, "", "")
     for value in ("1", "true", "YES", " on ", "maybe"):
         monkeypatch.setenv("CUSTOM_PYPTO_STRICT", value)
         settings = environment.read()

@@ -80,13 +80,9 @@ def test_each_is_registered_once(request: pytest.FixtureRequest, place: str, imp
     assert request.getfixturevalue(place).run(imports, REGISTERED) == BOTH
 
 
-@pytest.mark.parametrize(
-    ("place", "module"), [("standalone", "torchair"), ("in_torch_npu", "torch_npu.dynamo.torchair")]
-)
-def test_core_imports_no_torchair(request: pytest.FixtureRequest, place: str, module: str) -> None:
-    imports = "sys" if place == "standalone" else "sys, torch_npu.dynamo"
-    code = f"import {imports}\ncore.plugins()\n{module!r} in sys.modules"
-    assert not request.getfixturevalue(place).load(code)
+def test_core_imports_no_torchair(in_torch_npu: Site) -> None:
+    code = "import sys, torch_npu.dynamo\ncore.plugins()\n[*sys.modules]"
+    assert "torch_npu.dynamo.torchair" not in in_torch_npu.load(code)
 
 
 def test_import_system_is_as_without_converters_or_torchair(site: Site) -> None:
@@ -104,17 +100,9 @@ def test_import_system_is_as_without_converters_or_torchair(site: Site) -> None:
     assert site.run(code) == ["torchair", None, False]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ('return {"furst": abs}', "custom_pypto_converters: 'furst' is not an op of"),
-        ("raise SystemExit('no')", "custom_pypto_converters raised SystemExit: no"),
-        ("import nothing_there", "custom_pypto_converters raised ModuleNotFoundError"),
-    ],
-)
-def test_converters_that_fail_give_one_warning(site: Site, change: str, reason: str) -> None:
+def test_converters_that_fail_give_one_warning(site: Site) -> None:
     write(site, "torchair", TORCHAIR)
-    site.install("acme", PLUGIN.replace("import torchair", change), ops=OPS)
+    site.install("acme", PLUGIN.replace("import torchair", "raise SystemExit('no')"), ops=OPS)
     site.install(
         "second",
         PLUGIN.replace('"first": convert, ', "").replace('"second.overload"', '"third"'),
@@ -135,21 +123,10 @@ def test_converters_that_fail_give_one_warning(site: Site, change: str, reason: 
     assert category == "PluginWarning"
     assert message.startswith(
         "the torchair converters of the plugin 'acme' were not registered, so its ops cannot be"
-        f" compiled in torchair's graph engine: {reason}"
+        " compiled in torchair's graph engine: custom_pypto_converters raised SystemExit: no"
     )
     assert registered == [["custom_pypto.third.default", "convert"]]
     assert result == 1
-
-
-def test_import_of_torchair_succeeds_even_when_warnings_are_errors(site: Site) -> None:
-    write(site, "torchair", TORCHAIR)
-    site.install("acme", PLUGIN.replace("import torchair", "raise ValueError"), ops=OPS)
-    code = """
-        import logging
-        logging.getLogger("custom_pypto").addHandler(logging.NullHandler())
-        import custom_pypto.core
-    """
-    assert site.run(code, REGISTERED) == []
 
 
 def test_plugin_that_was_taken_back_is_not_asked_for_converters(site: Site) -> None:

@@ -101,43 +101,12 @@ def test_a_hook_is_not_called_for_another_plugin() -> None:
     assert not without.implements(FAKES)
 
 
-class Foreign(dict[str, str]):
-    """Something unhashable with any attribute, which another plugin has registered by itself."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise AssertionError(name)
-
-    @hookimpl
-    def custom_pypto_fake(self) -> None:
-        raise AssertionError
-
-    @hookimpl(specname=FAKES)
-    def other_fakes(self) -> None:
-        raise AssertionError
-
-
-def test_what_another_plugin_has_registered_is_neither_judged_nor_called() -> None:
-    manager.register(Foreign(), "foreign")
-    hooks, without = hooks_of(custom_pypto_fakes=returning({"first": abs})), hooks_of("without")
-    assert (fakes_of(hooks), fakes_of(without)) == ({"first": abs}, {})
-
-
 def test_unregister_takes_the_plugin_out_of_the_manager() -> None:
     hooks = hooks_of(custom_pypto_fakes=returning({}))
     assert manager.has_plugin("acme")
     hooks.unregister()
     assert not manager.has_plugin("acme")
     assert not hooks.implements(FAKES)
-
-
-def test_a_module_that_raises_while_it_is_registered_does_not_stay() -> None:
-    class Raising(ModuleType):
-        def __dir__(self) -> list[str]:
-            raise RuntimeError("no names")
-
-    with pytest.raises(RuntimeError, match="no names"):
-        Hooks("refused", Raising("refused"), OPS)
-    assert not manager.has_plugin("refused")
 
 
 @hookimpl

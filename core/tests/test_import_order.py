@@ -62,11 +62,8 @@ def value_of(site: Site, path: list[Path], code: str, value: str = "registry()")
 # One of each package, and of each kind of module.
 FIRST = (
     "custom_pypto.core",
-    "custom_pypto",
-    "custom_pypto.core.records",
     "custom_pypto_plugin",
     "custom_pypto_testing.ops_under_test",
-    "custom_pypto_ant",
     "custom_pypto_ant.part",
     "custom_pypto_cat",
 )
@@ -144,65 +141,6 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
             " goes on"
         ),
     ]
-
-
-# The thread that loads the package begins when the other waits for it.
-SLOW_TO_LOAD = """
-import sys, time
-from importlib._bootstrap import _blocking_on
-from importlib.machinery import PathFinder
-class Slow(PathFinder):
-    def find_spec(name, path=None, target=None):
-        if name != package: return None
-        spec = PathFinder.find_spec(name, path, target)
-        spec.loader.create_module = wait
-        return spec
-def wait(spec):
-    sys.meta_path.remove(Slow)
-    until = time.monotonic() + 30
-    while not any(_blocking_on.values()):
-        assert time.monotonic() < until
-        time.sleep(0.001)
-sys.meta_path.insert(0, Slow)
-"""
-IMPORT_TOGETHER = """
-import importlib, threading
-errors, barrier = [], threading.Barrier(len(modules))
-def use(module):
-    barrier.wait()
-    try: importlib.import_module(module)
-    except Exception as error: errors.append(type(error).__name__)
-threads = [threading.Thread(target=use, args=(module,)) for module in modules]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-"""
-
-
-def import_together(site: Site, paths: list[Path], modules: list[str]) -> Any:
-    """Import `modules` in a thread each; return names of errors, and what core then has."""
-    package = modules[0].partition(".")[0]
-    code = f"package = {package!r}{SLOW_TO_LOAD}modules = {modules}\n{IMPORT_TOGETHER}"
-    return value_of(site, paths, code + REGISTRY, "[errors, registry()]")
-
-
-def test_core_and_what_plugins_import_meet_no_deadlock(site: Site, three: list[Path]) -> None:
-    """So core imports no module in the package of plugins: who does waits for the package."""
-    modules = ["custom_pypto_plugin", "custom_pypto.core"]
-    assert import_together(site, three, modules) == [[], OF_THREE]
-
-
-@pytest.mark.parametrize(
-    "modules",
-    [
-        ["custom_pypto.core.errors", "custom_pypto.core.records"],
-        ["custom_pypto", "custom_pypto.core"],
-    ],
-)
-def test_import_of_core_after_a_deadlock(site: Site, three: list[Path], modules: list[str]) -> None:
-    errors, registry = import_together(site, three, modules)
-    # There is none if the thread that imports core itself is the first.
-    assert errors in (["_DeadlockError"], [] if "custom_pypto.core" in modules else None)
-    assert registry == OF_THREE
 
 
 DELETE = (

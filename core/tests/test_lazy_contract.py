@@ -1,11 +1,9 @@
 """Contracts in manifests that say anything at all: a call names the plugin and the op."""
 
 import copy
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import pytest
 import torch
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
 from custom_pypto.core.contracts.lazy import LazyContract
@@ -71,16 +69,3 @@ def test_whatever_a_contract_says_the_error_of_a_call_names_plugin_and_op() -> N
                     assert text.isprintable()
                     unreadable.add(key)
     assert {"tensors", "rules", "outputs", "shape", "dtype", "check", "allowed_when"} <= unreadable
-
-
-def test_a_contract_whose_checks_cannot_be_executed_is_named_by_fake_and_kernel() -> None:
-    op = contract_of(OPS)
-    data = copy.deepcopy({key: op.data[key] for key in EMPTY_CONTRACT})
-    # It can be read, but is no choice by an argument.
-    data["tensors"][1]["allowed_when"] = True
-    lazy = LazyContract(manifest.make_op({"schema": op.schema.text, **data}), OWNER)
-    assert lazy.op.name == "scale"
-    x, y = torch.empty(3, 32, device="meta"), torch.empty(32, device="meta")
-    for function in (fake_kernel(lazy), checked_kernel(lazy, lambda x, *others: x)):
-        with pytest.raises(ContractError, match=rf"^scale: its contract in .*{re.escape(OWNER)}"):
-            function(x, y)

@@ -99,31 +99,3 @@ def test_a_plugin_that_calls_it_while_it_loads_fails(site: Site) -> None:
     states, (reason,) = given
     assert states == {"first": "loaded", "second": "failed"}
     assert REENTERED in reason
-
-
-def test_another_thread_that_a_plugin_starts_waits_until_all_are_loaded(site: Site) -> None:
-    site.install(
-        "first",
-        """
-        import threading, time
-        states = []
-        def work():
-            import custom_pypto.core as core
-            core.load_new()
-            states.extend(p.status for p in core.plugins())
-        thread = threading.Thread(target=work)
-        thread.start()
-        time.sleep(0.1)
-        """,
-    )
-    site.install("second")
-    given = site.run(
-        LIMIT,
-        START,
-        """
-        import custom_pypto_first
-        custom_pypto_first.thread.join()
-        give([custom_pypto_first.states, [p.status for p in core.plugins()], len(caught)])
-        """,
-    )
-    assert given == [["loaded", "loaded"], ["loaded", "loaded"], 0]

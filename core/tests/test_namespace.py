@@ -105,22 +105,14 @@ MODULE = """
 import copy, io
 class Model(torch.nn.Module):
     def forward(self, x): return ops.first(x)
-def saved(save, load, *what, **options):
-    file = io.BytesIO()
-    save(*what, file)
-    file.seek(0)
-    return load(file, **options)
 """
 KEPT = {
     "copied": "copy.deepcopy(torch.fx.symbolic_trace(Model()))(torch.ones(1)).tolist()",
-    "traced": """
-        traced = torch.fx.symbolic_trace(Model())
-        saved(torch.save, torch.load, traced, weights_only=False)(torch.ones(1)).tolist()
-        """,
-    "exported": """
-        size = torch.export.Dim("size", min=2, max=64)
-        program = torch.export.export(Model(), (torch.ones(3),), dynamic_shapes=({0: size},))
-        saved(torch.export.save, torch.export.load, program).module()(torch.ones(5)).tolist()
+    "saved": """
+        file = io.BytesIO()
+        torch.save(torch.fx.symbolic_trace(Model()), file)
+        file.seek(0)
+        torch.load(file, weights_only=False)(torch.ones(1)).tolist()
         """,
     "scripted": "import scripted\ntorch.jit.script(scripted.call)(torch.ones(1)).tolist()",
 }
@@ -133,8 +125,7 @@ def test_code_that_calls_the_op_can_be_kept(site: Site, how: str) -> None:
         "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
         encoding="utf-8",
     )
-    given = site.load(MODULE + textwrap.dedent(KEPT[how]), quiet=True)
-    assert given == [1] * (5 if how == "exported" else 1)
+    assert site.load(MODULE + textwrap.dedent(KEPT[how]), quiet=True) == [1]
 
 
 def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> None:
@@ -167,17 +158,10 @@ def test_op_that_its_plugin_looked_up_stays_the_same_object(site: Site) -> None:
     site.install("first", LOOKS_UP_ITSELF)
     given = site.run(
         """
-        import threading, custom_pypto.core, custom_pypto_first, torch
-        found = []
-        start = threading.Barrier(8)
-        def look():
-            start.wait()
-            found.append(torch.ops.custom_pypto.first)
-        threads = [threading.Thread(target=look) for _ in range(8)]
-        for each in threads: each.start()
-        for each in threads: each.join()
-        is_one = all(each is custom_pypto_first.EARLY for each in found)
-        give([is_one, list(torch.ops.custom_pypto), found[0].__doc__.splitlines()[0]])
+        import custom_pypto.core, custom_pypto_first, torch
+        found = torch.ops.custom_pypto.first
+        is_one = found is custom_pypto_first.EARLY
+        give([is_one, list(torch.ops.custom_pypto), found.__doc__.splitlines()[0]])
         """
     )
     assert given == [True, ["first"], "first(Tensor x) -> Tensor"]

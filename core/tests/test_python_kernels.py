@@ -146,43 +146,16 @@ def write(x, others, maybe=None):
 MUTATING = "first(Tensor(a!) x, Tensor(b!)[] others, Tensor(c!)? maybe=None) -> ()"
 
 
-@pytest.fixture
-def mutating(site: Site) -> Site:
-    """An op that writes to its arguments."""
+def test_versions_of_what_is_written_to_are_bumped(site: Site) -> None:
+    """What may not be written to: test_mutation.py."""
     code = hook("write", functions=WRITES)
     site.install("first", code, ops=[MUTATING], with_library=False)
-    return site
-
-
-def test_versions_of_what_is_written_to_are_bumped(mutating: Site) -> None:
-    assert mutating.load("""
+    assert site.load("""
         tensors = [torch.ones(2) for _ in range(4)]
         ops.first(tensors[0], tensors[1:3], tensors[3])
         ops.first(tensors[0], tensors[1:3])
         [[each._version for each in tensors], [each[0].item() for each in tensors]]
         """) == [[2, 2, 2, 1], [7, 7, 7, 7]]
-
-
-UNWRITABLE = [
-    ("maybe", "but overlaps argument"),
-    ("x", "but is a view with the neg"),
-    ("x", "which torch refuses: a leaf"),
-]
-
-
-def test_what_may_not_be_written_to_is_left_alone(mutating: Site) -> None:
-    """By the rules of the library's kernels: test_mutation.py."""
-    refused, left = mutating.load("""
-        x = torch.ones(4)
-        refused = [
-            refusal(ops.first, x, [], x.view(2, 2)), refusal(ops.first, torch._neg_view(x), []),
-            refusal(ops.first, x.requires_grad_(), []),
-        ]
-        (refused, x.tolist())
-        """)
-    assert left == [1.0] * 4
-    for text, (argument, reason) in zip(refused, UNWRITABLE, strict=True):
-        assert text.startswith(f"first: argument {argument!r} is written in place, {reason}")
 
 
 def test_what_a_composite_kernel_is_given_is_left_to_the_ops_that_it_calls(site: Site) -> None:

@@ -74,13 +74,7 @@ def place(tmp_path: Path, server: ForkServer) -> Place:
 # The installed version, what is done to the plugin, and a part of the reason.
 DAMAGES: dict[str, tuple[str, Callable[[Installed], object], str]] = {
     "older core": ("1.0", lambda plugin: plugin.forge(core_abi=[0, 9]), "requires core ABI 0.9"),
-    "files of another version": (
-        "2.0",
-        lambda plugin: plugin.forge(version="0.5"),
-        "its files are of version 0.5",
-    ),
     "package without manifest": ("2.0", lambda plugin: plugin.manifest.unlink(), "no manifest: "),
-    "no package": ("2.0", lambda plugin: shutil.rmtree(plugin.package), "its package"),
     "metadata without a version": (
         "2.0",
         lambda plugin: (plugin.dist_info / "METADATA").write_text("Name: custom-pypto-first\n"),

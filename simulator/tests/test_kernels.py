@@ -10,16 +10,6 @@ from custom_pypto_simulator_build import BuildError, build_kernels
 from script import Run, write_kernels
 
 
-def test_a_kernel_is_found_through_the_vendors_folder(run: Run, opp: Path) -> None:
-    run(
-        """
-        assert address("aclnnTestAddGetWorkspaceSize")
-    """,
-        ASCEND_CUSTOM_OPP_PATH="",
-        ASCEND_OPP_PATH=opp.parents[1],
-    )
-
-
 def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run) -> None:
     run("""
         def call(first, second, other, out):
@@ -65,18 +55,6 @@ def test_a_kernel_that_fails_shows_at_the_synchronisation(run: Run, name: str, t
         with raises("{name}", "{text}"):
             torch.npu.synchronize()
     """)
-
-
-def test_a_kernel_that_fails_before_a_copy_is_named_in_the_warning_of_torch_npu(run: Run) -> None:
-    # Its error has no text of CANN.
-    run(
-        """
-        value = torch.ones(2, device="npu")
-        launch_tensors("aclnnTestThrow", value, value)
-        value.cpu()
-    """,
-        fails="aclnnTestThrow: this kernel always fails",
-    )
 
 
 def test_an_executor_cannot_be_used_twice(run: Run) -> None:

@@ -34,13 +34,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, and for those that an older CANN ships."""
+    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, an older CANN, and test_same_symbol.py."""
     plugins = sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))
     built = build_kernels(plugins, tmp_path_factory.mktemp("opp"))
     return {
         "custom": f"{built['custom']}:{built['stock']}",
         "stock": str(built["stock"]),
         "older": f"{built['older']}:{built['stock']}",
+        "fused": str(built["fused"]),
     }
 
 

@@ -7,10 +7,6 @@ def test_takes_what_aclnn_does_not(start: Start, queue: int) -> None:
     start("custom", queue).run("direct.agrees_with_the_cpu_where_aclnn_does_not_apply")
 
 
-def test_is_exact_around_2_to_the_31(start: Start) -> None:
-    start("custom").run("direct.is_exact_around_2_to_the_31")
-
-
 def test_gives_no_slot_where_the_cpu_refuses(start: Start) -> None:
     assert start("custom").run("direct.gives_no_slot_where_the_cpu_refuses") == [-1, -1, -1]
 

@@ -22,7 +22,6 @@ def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
 SCENARIOS = [
     ("eager.gradients_of_attention_agree_with_the_cpu",),
     ("eager.gradients_of_the_indexer_agree_with_the_cpu",),
-    ("eager.attends_to_nothing", "odd-bsnd"),
     ("eager.attends_to_nothing", "deepseek-bsnd"),
     ("eager.attends_to_nothing", "log-sum-exp"),
     ("eager.has_gradients_of_nothing", "npu_lightning_indexer_grad", "bsnd-key-heads"),

@@ -1,12 +1,11 @@
 """CANN's aclnnCompressor beside an opp package's of the same name and other arguments."""
 
+import shutil
 from pathlib import Path
 
 import pytest
-from custom_pypto_simulator_build import build_kernels
 from simulated import Simulated
 
-PLUGIN = Path(__file__).parents[2] / "plugins" / "compressor"
 BEGIN = (
     "aclnnStatus aclnnCompressorGetWorkspaceSize(const aclTensor *x, const aclTensor *wkv,"
     " const aclTensor *wgate, aclTensor *stateCacheRef, const aclTensor *ape,"
@@ -42,14 +41,15 @@ except RuntimeError as error:
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def packages(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both kernels, each in an opp package with its header."""
-    built = build_kernels([PLUGIN], tmp_path_factory.mktemp("compressor"))
+    copied = {}
     for vendor, header in HEADERS.items():
-        folder = built[vendor] / "op_api" / "include"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "aclnn_compressor.h").write_text(header)
-    return built
+        copied[vendor] = tmp_path_factory.mktemp("compressor") / vendor
+        shutil.copytree(opp[vendor], copied[vendor])
+        (include := copied[vendor] / "op_api" / "include").mkdir(exist_ok=True)
+        (include / "aclnn_compressor.h").write_text(header)
+    return copied
 
 
 @pytest.mark.parametrize(("first", "second"), [("stock", "fused"), ("fused", "stock")])

@@ -1,5 +1,6 @@
 """custom-pypto verify, on simulated NPUs."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -32,23 +33,20 @@ def verify(
     return Verify(monkeypatch, machines, opp["custom"], tmp_path)
 
 
-def test_right_ops_pass_every_check(verify: Verify) -> None:
-    # One writes its arguments, one reads pages.
-    ops = ["npu_advance_step_flashattn", "npu_sparse_flash_attention"]
-    done = verify(*ops, "--calls", "1")
+def test_a_right_op_passes_every_check(verify: Verify) -> None:
+    # It writes its arguments.
+    op = "npu_advance_step_flashattn"
+    done = verify(op, "--calls", "1")
     assert done.status == 0, done.report
-    for op in ops:
-        found = [(each["setting"], each["check"]) for each in done.of(op)]
-        assert found == [(run.setting, check) for run in RUNS["npu"] for check in run.checks]
-        assert {each["verdict"] for each in done.of(op)} == {"passed"}
+    found = [(each["setting"], each["check"]) for each in done.of(op)]
+    assert found == [(run.setting, check) for run in RUNS["npu"] for check in run.checks]
+    assert {each["verdict"] for each in done.of(op)} == {"passed"}
     assert done.data["npus"]["name"] == "Ascend910B1"
     assert done.data["npus"]["version of CANN"] == "8.5.0"
 
 
 FAULTS = {
     "creation": ("sim.fail('creation')", "aclCreateTensor: fault injected (creation "),
-    "phase 1": ("sim.fail('phase1')", "aclnnAddCustom: fault injected (phase1 "),
-    "phase 2": ("sim.fail('phase2')", "aclnnAddCustom: fault injected (phase2 "),
     "execution": ("sim.fail('execution')", "aclnnAddCustom: fault injected (execution "),
     "lost device": ("sim.lose_device()", "device 0 is lost"),
     "hang": ("sim.delay('*', 1000)", "did not end within 8 s"),
@@ -75,25 +73,6 @@ def test_results_that_are_wrong_are_named(verify: Verify) -> None:
     assert launch["verdict"] == "passed"
     assert "2 of 2 calls are wrong:\nfloat16: output: " in results["text"]
     assert {each["verdict"] for each in others} == {"not run"}
-
-
-DRAWN = """
-import torch, torch_npu
-from custom_pypto import core
-from custom_pypto_testing import Op
-from custom_pypto_testing.verification.op_checks import run_check
-add = torch.ops.custom_pypto.add_custom.default
-op = Op(add, (), core.reference("add_custom"), core.contract("add_custom"), "npu")
-print(run_check("results", op, 2, print))
-"""
-
-
-def test_an_op_without_samples_gets_calls_within_the_limits_of_its_kernels(
-    run_code: RunCode,
-) -> None:
-    printed = run_code("custom", DRAWN)
-    assert "drawn-0: add_custom(self=" in printed
-    assert "(<Verdict.PASSED: 'passed'>, '2 calls')" in printed
 
 
 WRONG_OP = """
@@ -130,13 +109,22 @@ def test_an_op_that_does_not_wait_for_its_stream_or_is_not_captured_is_found(
     assert "found: output: " in printed, printed
 
 
+# Other sections of the doctor start more processes.
+IN_PROCESSES = """
+import sys
+from custom_pypto_cli import main
+from custom_pypto_cli.commands import doctor
+doctor._SECTIONS = {"torch": doctor._SECTIONS["torch"]}
+sys.exit(main(["verify", *sys.argv[1:]]))
+"""
+
+
 def test_processes_of_their_own_name_a_device_without_memory_and_call_no_op(
     opp: dict[str, str], tmp_path: Path
 ) -> None:
     file = tmp_path / "report.md"
-    command = ("custom-pypto", "verify", ONE_OP, "--output", file)
+    command = (sys.executable, "-c", IN_PROCESSES, ONE_OP, "--output", file)
     variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"], "CUSTOM_PYPTO_SIM_MEMORY": "1000000"}
-    # `doctor` loads each plugin in a process of its own.
     variables["CUSTOM_PYPTO_PLUGINS"] = "add_custom"
     run_program("custom-pypto-sim", "run", "--", *command, status=1, env=variables)
     data = read_json(file.read_text(encoding="utf-8"))
@@ -147,9 +135,3 @@ def test_processes_of_their_own_name_a_device_without_memory_and_call_no_op(
     assert {each["verdict"] for each in others if each["subject"] == "add_custom"} == {"not run"}
     [torch] = [each for each in data["doctor"]["torch"] if each["name"] == "import torch_npu"]
     assert torch["value"] == "ok"
-
-
-def test_without_npu_and_simulator_the_command_says_so(tmp_path: Path) -> None:
-    done = run_program("custom-pypto", "verify", cwd=tmp_path, status=2)
-    assert "there is no NPU here: torch_npu cannot be imported (ImportError: " in done.stderr
-    assert list(tmp_path.iterdir()) == []

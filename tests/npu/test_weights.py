@@ -44,41 +44,11 @@ def test_a_graph_keeps_the_declaration_that_it_was_made_with(graph_npu: Worker) 
     graph_npu.run("weights.graph_keeps_its_declaration")
 
 
-DECLARED = "must {} where 2-D weights are declared to hold fractal NZ bytes (CUSTOM_PYPTO_SPARSE_"
-
-
-@pytest.mark.parametrize(
-    ("columns", "dtype", "name", "what"),
-    [
-        (8, "bfloat16", "w_idx_proj", "have a multiple of 16 columns"),
-        (16, "float32", "w_dq", "be bfloat16 or float16"),
-    ],
-)
-def test_declared_weights_that_nz_order_cannot_hold_are_refused(
-    graph_npu: Worker, columns: int, dtype: str, name: str, what: str
-) -> None:
-    messages = graph_npu.run("weights.refuses", columns, dtype)
-    assert len(messages) == 2
-    for message in messages:
-        expected = f"npu_sparse_attention_pto: argument '{name}' {DECLARED.format(what)}"
-        assert expected in message
-
-
 def test_plain_weights_that_nz_order_cannot_hold_are_for_the_pieces(start: Start) -> None:
     phase_1_runs, types = start("custom").run("weights.composes", 8)
     assert phase_1_runs > 1 + 5
     assert "SparseAttentionPto" not in types
     assert "SparseFlashAttention" in types
-
-
-@pytest.mark.parametrize(
-    ("dtype", "rows", "columns"),
-    [("int8", 48, 64), ("int8", 17, 40), ("bfloat16", 48, 64), ("bfloat16", 17, 40)],
-)
-def test_matrices_are_cast_to_nz_and_back(
-    graph_npu: Worker, dtype: str, rows: int, columns: int
-) -> None:
-    graph_npu.run("weights.casts_there_and_back", dtype, rows, columns)
 
 
 @pytest.mark.parametrize(

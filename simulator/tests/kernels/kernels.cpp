@@ -45,9 +45,5 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTestScale, at::Tensor self, double factor, at::Tenso
   out.copy_(self.mul(factor));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnTestPositive, at::Tensor self, sim::DynamicOutput out) {
-  out.set(self.masked_select(self.gt(0)));
-}
-
 // Replaces an operator.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnTanh, at::Tensor x, at::Tensor& y) { y.fill_(x.numel()); }

@@ -217,7 +217,7 @@ import threading
 x, wrong, barrier = torch.ones(1, dtype=torch.long).npu(), [], threading.Barrier(4)
 def fail(number):
     barrier.wait()
-    for i in range(200):
+    for i in range(50):
         text = refusal(ops.test_number, x, -(number * 1000 + i)) or ""
         if f"refuses the number {-(number * 1000 + i)} " not in f"{text.splitlines()[0]} ":
             wrong.append(text)
@@ -229,25 +229,6 @@ give([wrong, ops.test_number(x, 5).item(), live()])
     wrong, after, live = launch(code, TASK_QUEUE_ENABLE=1)
     assert (wrong, after) == ([], 5)
     assert not any(live.values())
-
-
-def test_kernel_that_fails_on_the_device_leaks_nothing(launch: Launch, queue: int) -> None:
-    code = """
-x = torch.ones(40).npu()
-right = everything(x)
-torch.npu.synchronize()
-sim.fail("execution", 5)
-def launch_ten():
-    for _ in range(10):
-        everything(x)
-    torch.npu.synchronize()
-text = refusal(launch_ten)
-counts = sim.live_objects()
-give([text, {kind: counts.get(kind, 0) for kind in ("executor", "tensor", "huge memory")}])
-"""
-    text, counts = launch(code, TASK_QUEUE_ENABLE=queue)
-    assert "aclnnEverything: fault injected (execution 6)" in text
-    assert not any(counts.values())
 
 
 # What Python does at exit, then C's handlers and static destructors.

@@ -140,19 +140,6 @@ give([*results, seen(stream)])
     assert launch(code, TASK_QUEUE_ENABLE=queue) == [[7, 7], [24, 24], [9, 9]]
 
 
-def test_streams_do_not_mix(launch: Launch, queue: int) -> None:
-    code = """
-sim.delay("aclnnEverything", 0.005)
-streams, outs = [torch.npu.Stream() for _ in range(2)], []
-for i in range(6):
-    with torch.npu.stream(streams[i % 2]):
-        outs.append(everything(torch.full((50,), float(i)).npu()))
-torch.npu.synchronize()
-give([out[0].item() - NUMBER for out in outs])
-"""
-    assert launch(code, TASK_QUEUE_ENABLE=queue) == [0, 1, 2, 3, 4, 5]
-
-
 def test_direct_launch_does_not_overtake_queued_ops_as_a_launch_beside_the_queue_does(
     launch: Launch, queue: int
 ) -> None:

@@ -1,6 +1,5 @@
 """The kernel of advance_step that is launched directly, on the machine that has it."""
 
-from itertools import product
 from typing import Any
 
 import torch
@@ -46,17 +45,6 @@ def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
             assert torch.equal(actual.cpu(), expected), name
 
 
-def is_exact_around_2_to_the_31() -> None:
-    """Tokens, positions, blocks and sizes of blocks, held against Python's integers.
-
-    Of int64, and of int32 in what is read where that holds them.
-    """
-    around = range(2**31 - 2, 2**31 + 2)
-    for block_size in (2**29, *around):
-        _expect_exact(list(product(around, around)), block_size, torch.int64)
-    _expect_exact([(2**31 - 2, 2**31 - 1)], 2**29, torch.int32)
-
-
 def gives_no_slot_where_the_cpu_refuses() -> list[int]:
     """The slots of a length outside the table, of a negative one, and of an unused block."""
     call, _ = _both(4, 4, torch.int64, first=3)
@@ -72,25 +60,6 @@ def refusal_of_int32() -> str:
     """The error for int32."""
     call, _ = _both(8, 3, torch.int32)
     return refusal(op, *call)
-
-
-def _expect_exact(
-    positions_and_blocks: list[tuple[int, int]], block_size: int, read: torch.dtype
-) -> None:
-    """Run the op on npu with tensors of int64, but of `read` those that it reads."""
-    positions, blocks = map(list, zip(*positions_and_blocks, strict=True))
-    rows = len(positions)
-    tokens, now, slots = (torch.zeros(rows, dtype=torch.int64, device="npu") for _ in range(3))
-    lengths = torch.tensor(positions, dtype=read, device="npu")
-    sampled = torch.tensor(blocks, dtype=read, device="npu")
-    table = sampled[:, None].repeat(1, COLUMNS)
-    op(tokens, sampled, now, lengths, slots, table, rows, rows, block_size)
-    assert tokens.tolist() == blocks
-    assert now.tolist() == positions
-    assert lengths.tolist() == [position + 1 for position in positions]
-    assert slots.tolist() == [
-        block * block_size + position % block_size for position, block in positions_and_blocks
-    ]
 
 
 def _both(

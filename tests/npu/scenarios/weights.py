@@ -16,13 +16,13 @@ from custom_pypto_plugin import SampleInput
 from custom_pypto_sparse_attention import attention_comparison, samples
 from custom_pypto_sparse_attention.weight_order import declared_for_a_test
 
-from scenarios.calls import count_phase_1, refusal, to_device
+from scenarios.calls import count_phase_1, to_device
 from scenarios.graph import compiled, types_in
 
 CACHES = (10, 11, 19)
 WEIGHTS = (1, 2, 4, 14, 15, 16)
 
-ND, NZ = 2, 29
+NZ = 29
 
 Arguments = list[torch.Tensor]
 
@@ -36,15 +36,6 @@ def to_fractal_nz(matrix: torch.Tensor) -> torch.Tensor:
         torch_npu.npu.config.allow_internal_format = False
     assert torch_npu.get_npu_format(cast) == NZ
     return cast
-
-
-def casts_there_and_back(dtype: str, rows: int, columns: int) -> None:
-    """A matrix as FRACTAL_NZ and as ND again."""
-    generator = torch.Generator().manual_seed(rows)
-    matrix = torch.randint(-128, 128, (rows, columns), generator=generator)
-    matrix = matrix.to(getattr(torch, dtype))
-    back = torch_npu.npu_format_cast(to_fractal_nz(matrix), ND)
-    assert torch.equal(back.cpu(), matrix)
 
 
 def _run_in_nz(
@@ -169,18 +160,6 @@ def graph_keeps_its_declaration() -> None:
         with _declaration("declared"):
             _compare(function(*first), first)
         _compare(function(*again), again)
-
-
-def refuses(columns: int, dtype: str) -> list[str]:
-    """The errors of an eager call and of a graph for declared weights that cannot be NZ."""
-    arguments = [
-        each.to(getattr(torch, dtype)) if each.is_floating_point() else each for each in _sample()
-    ]
-    arguments[16] = arguments[16][:, :columns].contiguous()
-    arguments[14] = arguments[14][:, : columns * 128].contiguous()
-    on_npu = [each.to("npu") for each in arguments]
-    with _compiled() as (in_graph, _), _declaration("declared"):
-        return [refusal(function, *on_npu) for function in (_fused, in_graph)]
 
 
 def composes(columns: int) -> tuple[int, list[str]]:
