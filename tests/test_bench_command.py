@@ -7,7 +7,6 @@ import subprocess
 import timeit
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
@@ -16,7 +15,6 @@ import torch
 from custom_pypto import core
 from custom_pypto_cli import main, subprocess_call
 from custom_pypto_cli.subprocess_call import Outcome
-from custom_pypto_contract import guard
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing.case import Case
 from custom_pypto_testing.ops_under_test import op_of_plugin
@@ -201,19 +199,6 @@ def test_peaks_do_the_work_that_they_count() -> None:
         # No machine is as fast as a loop that is left out.
         rate = peak.amount / timeit.timeit(peak.call, number=1)
         assert 0 < rate < 1e13 * torch.get_num_threads()
-
-
-def test_the_compiler_ends_with_this_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = tmp_path / "g++"
-    compiler.write_text(f"#!/bin/sh\ncat /proc/$PPID/cmdline > {tmp_path}/parent\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("CXX", str(compiler))
-    peaks._compiled.cache_clear()
-    assert peaks.multiply_adds("another", torch.float32) is None
-    peaks._compiled.cache_clear()
-    assert guard.__file__ in (tmp_path / "parent").read_text(encoding="utf-8")
 
 
 MULTIPLY_ADD = re.compile(

@@ -9,18 +9,12 @@ import pytest
 import torch
 
 from examples import transformers_generate
-from examples.sparse_decode import decode, layer
+from examples.sparse_decode import layer
 from examples.sparse_decode.__main__ import main
-from examples.sparse_decode.session import PagedCache, Session
-from examples.text import Text
+from examples.sparse_decode.session import PagedCache
 from examples.transformers_generate import MODELS, Generated, find_differing, table
 
 TINY = dataclasses.replace(layer.SMALL, lengths=(127, 130), steps=4)
-
-
-def test_text_begins_again_at_its_end() -> None:
-    text = Text("here", b"abc")
-    assert bytes(text.tokens(2, 5).tolist()) == b"cabca"
 
 
 @pytest.mark.parametrize(
@@ -46,32 +40,6 @@ def test_no_environment_but_a_virtual_one_is_changed(
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     assert main(["--output", str(tmp_path / "wheels")]) == 1
     assert "only runs in a virtual environment" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("seconds", "fastest"), [((3.0, 1.0, 2.0, 2.0), "bf16"), ((3.0, 2.0, 4.0, 1.0), "fp32")]
-)
-def test_steps_are_compared_with_the_faster_eager(
-    seconds: tuple[float, ...], fastest: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = iter(seconds)
-    monkeypatch.setattr(decode, "_timed", lambda op, arguments: (op(arguments), next(left)))
-    session = Session(TINY, Text.load())
-    for _ in session.prefill():
-        pass
-    arguments = session.next_step()
-    products, way = decode._fastest_eager(arguments, session.weights)
-    assert products == fastest
-    assert way(arguments).dtype == torch.bfloat16
-
-
-def test_hidden_state_does_not_depend_on_what_follows() -> None:
-    states = layer.HiddenStates(64, torch.Generator().manual_seed(0))
-    tokens = torch.randint(
-        0, 256, (states.history + 8,), generator=torch.Generator().manual_seed(1)
-    )
-    whole = states(tokens)
-    assert torch.equal(states(tokens[:-3]), whole[:-3])
 
 
 def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary() -> None:

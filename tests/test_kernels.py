@@ -6,14 +6,12 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import custom_pypto.core
 import pytest
 import torch
 from custom_pypto_kernels import folder, replacement, write_folder
 from kernels import Metadata, get_local_kernel
-from kernels import variants as kernels_variants
 from programs import run_python
 from readme import code_of
 from repository import ROOT, THIRD_PARTY, copy_sources
@@ -220,24 +218,6 @@ def test_a_wheel_that_is_refused_leaves_the_old_folder(
     assert len(old_variants(written)) == 2
 
 
-def test_an_interrupted_run_leaves_the_old_folder(
-    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The run ends after the first of the two variants."""
-    check, variants = folder._check_libraries, []
-
-    def interrupt(wheel: Path, plugin: Any, variant: Path) -> None:
-        variants.append(variant)
-        check(wheel, plugin, variant)
-        if len(variants) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(folder, "_check_libraries", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_folder(add_custom, written)
-    assert len(old_variants(written)) == 2
-
-
 def test_nothing_is_written_behind_a_link(add_custom: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -269,22 +249,3 @@ def test_a_folder_that_cannot_be_replaced_stays(
     (new / "new").mkdir(parents=True)
     replacement.replace_folder(new, place)
     assert (place / "new").is_dir()
-
-
-def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    with pytest.raises(FileNotFoundError, match="backend"):
-        get_local_kernel(root / FOLDER)
-    module = get_local_kernel(root / FOLDER, backend="cpu")
-    assert hasattr(module, "npu_lightning_indexer_pto")
-
-
-def test_a_free_threaded_python_takes_the_variants_without_an_architecture(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernels_variants, "_is_unsupported_free_threaded_build", lambda: True)
-    found = kernels_variants.get_variants_local(root / FOLDER / "build")
-    _, decisions = kernels_variants.resolve_variants(found, "cpu")
-    assert [each.variant.variant_str for each in decisions] == ["torch-npu"]

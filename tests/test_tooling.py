@@ -4,18 +4,7 @@ import re
 from configparser import RawConfigParser
 from itertools import product
 
-import pytest
 from repository import ROOT
-
-
-@pytest.mark.parametrize("tool", ["ruff", "clang-format"])
-def test_pre_commit_uses_the_version_of_tox(tool: str) -> None:
-    pin = re.compile(rf"\b{tool}==([\w.]+)")
-    hooks = set(pin.findall((ROOT / ".pre-commit-config.yaml").read_text()))
-    tox = set(pin.findall((ROOT / "tox.ini").read_text()))
-    assert hooks == tox
-    assert len(hooks) == 1
-
 
 TOX = RawConfigParser()
 TOX.read(ROOT / "tox.ini")

@@ -76,12 +76,6 @@ def test_dashes_and_underscores_stand_where_they_belong(name):
     assert '[acme_rms]\nschema = "acme_rms(' in Path(name, "ops.toml").read_text("utf-8")
 
 
-@pytest.mark.parametrize(("option", "most"), [("--python", 6), ("--npu", 6), ("--isa", 8)])
-def test_a_plugin_has_few_files(option, most):
-    assert main(["new", "acme-rms", option]) == 0
-    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= most
-
-
 def test_nothing_is_overwritten(capsys):
     Path("acme-rms").mkdir()
     assert refused(capsys, "acme-rms") == (

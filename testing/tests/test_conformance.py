@@ -266,13 +266,6 @@ def test_only_for_an_npu_may_no_random_call_be_right(
         assert notes[0].startswith("twice: random calls: twice: none of")
 
 
-def test_unknown_name_is_an_attribute_error() -> None:
-    import custom_pypto_testing
-
-    with pytest.raises(AttributeError, match="'custom_pypto_testing' has no attribute 'Nothing'"):
-        _ = custom_pypto_testing.Nothing
-
-
 def test_every_isa_is_each_that_has_compiler_flags() -> None:
     flags = {
         isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, int8=True)

@@ -13,10 +13,7 @@ import torch
 from custom_pypto.core.api import compile_definition
 from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
-from custom_pypto.core.contracts.lazy import LazyContract
-from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract as Contract
-from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks import memory
@@ -252,20 +249,6 @@ def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
         fake_of(contract)(x, 2)
 
 
-def test_error_of_the_allocation_of_an_output_is_printable() -> None:
-    class Full(Tensor):
-        def new_empty(self, *args: Any, **kwargs: Any) -> Tensor:
-            raise RuntimeError("\x1b[2J\nno memory")
-
-    contract = contract_of(
-        '[copy]\nschema = "copy(Tensor x) -> Tensor"\ntensors.x = { shape = "N" }\n'
-        'outputs.out = { shape = "N", dtype = "=x" }'
-    )
-    with pytest.raises(RuntimeError) as caught:
-        fake_of(contract)(torch.ones(1).as_subclass(Full))
-    assert str(caught.value).endswith(r": \x1b[2J\nno memory")
-
-
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]
@@ -297,14 +280,6 @@ tensors.y = { shape = "N", dtype = "float32 float64" }
 """
 
 
-def test_a_definition_may_hold_a_generator() -> None:
-    contract, random = contract_of(LATER), Random(0)
-    definition = compile_definition(contract)
-    assert definition is not None
-    for given in (draw(contract, random) for _ in range(20)):
-        assert definition(**given).equal(reference_of_plus(**given))
-
-
 def test_a_dtype_may_be_that_of_a_later_tensor() -> None:
     contract, random = contract_of(LATER), Random(0)
     for given in (draw(contract, random) for _ in range(20)):
@@ -328,26 +303,6 @@ outputs.z = { shape = "x.shape[0] y.shape[-1]", dtype = "=x" }
     for seed in range(5):
         given = draw(contract, Random(seed))
         assert (given["x"].ndim, given["y"].ndim) == (5, 4)
-
-
-def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
-    shape: Any = "N"
-    for _ in range(2000):
-        shape = {"by": "x.ndim", "of": [[1, shape]]}
-    data = contract_of('[op]\nschema = "op(Tensor x) -> ()"\ntensors.x = {}').data
-    tensors = [{**data["tensors"][0], "shape": shape}]
-    lazy = LazyContract(manifest.make_op({**data, "tensors": tensors}))
-    with pytest.raises(ContractError, match=r"^op: its contract .* cannot be read: Recursion"):
-        _ = lazy.op
-
-
-def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing() -> None:
-    contract = contract_of(f'{ADD_TO}definition = "x.add_(y, alpha=k)"\n')
-    definition = compile_definition(contract)
-    assert definition is not None
-    x = torch.ones(2, 3)
-    assert definition(x, torch.ones(3), 2) is None
-    assert x.equal(torch.full((2, 3), 3.0))
 
 
 def guarded_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:

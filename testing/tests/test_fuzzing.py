@@ -24,7 +24,6 @@ from custom_pypto_testing.large_calls import kept_dims
 from custom_pypto_testing.ops_under_test import Op
 from faulty_ops import registered
 from manifests import contract_of
-from programs import run_python
 from torch import Tensor
 
 PLUS = """
@@ -226,18 +225,6 @@ def test_call_that_ends_the_process_stops_no_other(how: str) -> None:
     assert fuzzed(kernel, series=Series(1, 0, numbers[-1]))[0].faults == [tally.faults[-1]]
 
 
-def test_a_long_output_is_cut_in_its_middle() -> None:
-    def kernel(x: Tensor, y: Tensor, k: int = 1) -> Tensor:
-        os.write(2, b"first words\n" + b"x" * 10_000 + b"\nlast words\n")
-        os._exit(3)
-
-    tally, _ = fuzzed(kernel)
-    text = tally.faults[0][1]
-    assert text.startswith("the process ends with status 3: first words\nxxx")
-    assert text.endswith("xxx\nlast words")
-    assert len(text) < 7000
-
-
 def test_call_that_ends_every_process_does_not_go_on_for_ever() -> None:
     tally, _ = fuzzed(lambda x, y, k=1: os._exit(1))
     assert len(tally.faults) == 5
@@ -345,28 +332,6 @@ def test_a_reason_explains_its_own_refusals(
     assert REASONS[reason](drawn, kernel, fake) == is_explained
 
 
-def described(given: dict[str, Any]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, value in given.items():
-        if not isinstance(value, Tensor):
-            found[name] = repr(value)
-            continue
-        few = 0 < value.untyped_storage().nbytes() <= 512 and not value.is_meta
-        found[name] = (
-            *(value.shape, value.stride(), value.storage_offset(), value.dtype, value.device),
-            *(value.is_neg(), value.is_conj(), value.is_inference(), value.requires_grad),
-            value.is_leaf,
-            str(value.flatten().tolist()) if few and 0 < value.numel() < 1000 else None,
-        )
-    return found
-
-
-def test_a_call_is_that_of_its_seed() -> None:
-    for one, other, different in zip(calls(100), calls(100), calls(100, seed=1), strict=True):
-        assert described(one.call.kwargs) == described(other.call.kwargs)
-        assert described(one.call.kwargs) != described(different.call.kwargs)
-
-
 @pytest.mark.parametrize("text", ["", "0", "-1", "1,-1", "1,2,3,4", "many"])
 def test_wrong_series_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"CALLS|invalid literal"):
@@ -376,33 +341,6 @@ def test_wrong_series_is_refused(text: str) -> None:
 def test_series_is_read() -> None:
     assert Series.parse("7") == Series(7, 0, 0)
     assert Series.parse("7,2,30") == Series(7, 2, 30)
-
-
-SUITE = """\
-import custom_pypto_testing
-from custom_pypto_testing import Op
-from test_fuzzing import contract_of_plus, plus
-from faulty_ops import registered
-
-context = registered(contract_of_plus.schema.text, plus, fake=plus)
-overload = context.__enter__()
-
-class TestPlus(custom_pypto_testing.Conformance):
-    @classmethod
-    def ops(cls, device):
-        return [Op(overload, contract=contract_of_plus)]
-"""
-
-
-def test_option_chooses_the_calls_and_prints_the_table(tmp_path: Path) -> None:
-    (tmp_path / "test_plus.py").write_text(SUITE, encoding="utf-8")
-    here, root = Path(__file__).parent, Path(__file__).parents[2]
-    path = os.pathsep.join(map(str, (here, root / "core" / "tests", root / "tests")))
-    command = ("-m", "pytest", "-q", "-k", "fuzzed", "--custom-pypto-fuzz=30,5")
-    done = run_python(*command, cwd=tmp_path, env={"PYTHONPATH": path})
-    names, numbers = done.stdout.partition("fuzzed calls")[2].splitlines()[1:3]
-    assert names.split()[:4] == ["op", "calls", "accepted", "refused"]
-    assert numbers.split()[:2] == ["plus", "30"]
 
 
 @pytest.mark.parametrize(("elements", "expected"), [(8, False), (2**23, True), (2**45, False)])

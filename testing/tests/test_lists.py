@@ -78,29 +78,6 @@ def test_sizes_of_tensors_may_be_symbols() -> None:
     assert [list(each.shape) for each in y] == [[2, 8], [5, 14]]
 
 
-WRONG = {
-    "rank": (call((1, 2, 3), (1, 2, 3), bias=[torch.zeros(3), torch.zeros(1, 3)]), "argument 'bias[1]' must be 1-D ([N[i]]), got 2-D [1, 3]"),
-    "shared size": (call((1, 2, 3), (1, 4, 3)), "argument 'x[1]' must have size 2 in dimension 1 (K), got 4 in [1, 4]"),
-    "size of each": (call((1, 2, 3), (1, 2, 5), bias=[torch.zeros(3), torch.zeros(3)]), "argument 'bias[1]' must have size 5 in dimension 0 (N[i]), got 3 in [3]"),
-    "length": (call((1, 2, 3), (1, 2, 5), bias=[torch.zeros(3)]), "argument 'bias' must have 2 tensors (E), got 1"),
-    "no tensor": (call(), "argument 'x' must have at least 1 tensor, got 0"),
-    "dtype": ({**call((1, 2, 3)), "x": [torch.zeros(1, 2).half()]}, "argument 'x[0]' must be float32 or float64, got float16"),
-    "two dtypes": ({"x": [torch.zeros(1, 2), torch.zeros(1, 2).double()], "weight": [torch.zeros(2, 1)] * 2}, "argument 'x[1]' must have the dtype of 'x[0]' (float32), got float64"),
-    "dtype of another list": ({**call((1, 2, 3)), "weight": [torch.zeros(2, 3).double()]}, "argument 'weight[0]' must have the dtype of 'x[0]' (float32), got float64"),
-    "device": ({"x": [torch.zeros(1, 2), torch.zeros(1, 2, device="meta")], "weight": [torch.zeros(2, 1)] * 2}, "argument 'x[1]' must be on the device of 'x[0]' (cpu), got meta"),
-    "strides": (call((1, 2, 3), bias=[torch.zeros(6)[::2]]), "argument 'bias[0]' must be contiguous, got shape [3] with strides [2]"),
-    "rule of the length": (call(*[(1, 2, 3)] * 4), "argument 'x' must have at most 3 tensors, got 4"),
-    "rule of each": (call((9, 2, 3), (1, 2, 50)), "argument 'weight[1]' must be as narrow as 1 + 40, got 50"),
-    "float": (call((1, 2, 3), scale=math.nan), "argument 'scale' must be more than 0 and less than inf, got nan"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_an_error_names_the_tensor_in_the_list(case: str) -> None:
-    given, text = WRONG[case]
-    assert refusal(given) == f"grouped: {text}"
-
-
 def test_a_list_may_be_empty_where_another_argument_says_the_device() -> None:
     toml = """
 [op]
@@ -115,17 +92,6 @@ outputs.ys = { length = "E", shape = "M K", dtype = "=xs" }
     assert refusal({"xs": [torch.zeros(1, 0)], "like": torch.zeros(0)}, toml) == (
         "op: argument 'xs' is odd"
     )
-
-
-def test_a_list_like_an_argument_has_its_layouts() -> None:
-    toml = """
-[op]
-schema = "op(Tensor[] xs) -> Tensor[]"
-tensors.xs = {}
-outputs.ys = { like = "xs" }
-"""
-    [made] = fake_kernel(lazy_contract(contract_of(toml)))([torch.zeros(2, 3).t()])
-    assert [list(made.shape), made.stride()] == [[3, 2], (1, 3)]
 
 
 def test_costs_count_every_tensor() -> None:
@@ -184,25 +150,6 @@ def test_a_manifest_without_lengths_is_read() -> None:
         "outputs": [{k: v for k, v in each.items() if k != "length"} for each in data["outputs"]],
     }  # fmt: skip
     assert read_contract(older).outputs == read_contract(data).outputs
-
-
-RESULTS = {
-    "dtype": ("x.double()", "float64 for the output 'y', but ops.toml says float32"),
-    "shape": ("x[:1]", "[1, 3] for the output 'y', but ops.toml says [2, 3]"),
-}
-
-
-@pytest.mark.parametrize("what", RESULTS)
-def test_a_python_kernel_that_returns_what_ops_toml_does_not_say_is_named(what: str) -> None:
-    value, fault = RESULTS[what]
-    contract = contract_of(
-        '[op]\nschema = "op(Tensor x) -> Tensor"\ntensors.x = { shape = "M N", dtype = "float32" }\n'
-        'outputs.y = { shape = "M N", dtype = "float32" }\n'
-    )
-    kernel = checked_kernel(lazy_contract(contract), lambda x: eval(value, {"x": x}))
-    with pytest.raises(RuntimeError) as caught:
-        kernel(torch.zeros(2, 3))
-    assert str(caught.value) == f"op: its kernel returns {fault}"
 
 
 def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:

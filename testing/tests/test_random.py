@@ -98,13 +98,6 @@ def test_random_op_that_no_seed_repeats_needs_a_comparison(check: Callable[[Case
         check(case_of(op, None))
 
 
-def test_two_calls_in_one_graph_draw_twice() -> None:
-    with registered(TWICE, half, fake=like, tags=RANDOM) as op:
-        compiled = torch.compile(lambda x: (op(x), op(x)), backend="inductor")
-        one, other = compiled(ROWS)
-    assert not one.equal(other)
-
-
 def test_an_op_that_its_contract_calls_random_has_the_tag_of_torch() -> None:
     contract = contract_of(
         '[draw_of_a_test]\nschema = "draw_of_a_test(Tensor x) -> Tensor"\nrandom = true'

@@ -79,16 +79,6 @@ def test_what_took_a_part_of_the_stand_in_is_forgotten(
     assert sys.modules.pop("taking_nothing")
 
 
-def test_it_is_forgotten_after_an_error_too(package: str) -> None:
-    def fail() -> None:
-        with pytest.MonkeyPatch.context() as patch, stand_in(patch):
-            importlib.import_module(f"{package}.converter").convert("no tensor")
-
-    with pytest.raises(TypeError, match="convert"):
-        fail()
-    assert f"{package}.converter" not in sys.modules
-
-
 def test_a_tensor_has_the_sizes_of_its_meta() -> None:
     tensor = GraphTensor("x", 2, 3, dtype=torch.float32)
     assert (tensor, tensor.symsize, tensor.rank, tensor.dtype) == ("x", (2, 3), 2, "float")

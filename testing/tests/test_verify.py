@@ -239,12 +239,6 @@ def test_a_plugin_that_does_not_load_stays_out_of_the_checks(run, children):
     assert all(each["CUSTOM_PYPTO_DISABLE"] == "bad" for _, _, each in children.calls)
 
 
-def test_the_cpu_has_the_checks_that_need_no_npu(run, children):
-    children.npus = Outcome(failure="not here")
-    report = run("--device", "cpu")
-    assert list(verdicts(report, "my_op")) == ["launch", "results", "repeats"]
-
-
 @pytest.mark.parametrize(
     ("version", "outcome", "reason"),
     [
