@@ -48,7 +48,6 @@ class Step:
             [self.slots(b, p + 1)[-1] for b, p in self.rows]
         )
         change(self.prolog)
-
         self._run()
 
     def slots(self, sequence: int, count: int) -> Tensor:

@@ -33,12 +33,3 @@ def test_labels_of_tox_name_every_environment_whose_result_is_a_check() -> None:
     checks = {name for name in environments() if not NOT_IN_ALL.fullmatch(name)}
     newest = {name for name in environments() if name.startswith("newest-")}
     assert labels() == {"all": checks, "newest": {"wheels", *newest}}
-
-
-def test_workflows_and_contributing_run_environments_of_tox() -> None:
-    files = [ROOT / "CONTRIBUTING.md", *(ROOT / ".github/workflows").glob("*.yml")]
-    text = "".join(file.read_text() for file in files)
-    named = re.findall(r"\btox (?:run )?-e ([\w.,-]+)|\benvironment: \[(.+)\]", text)
-    run = {name for pair in named for name in re.findall(r"[\w.-]+", ",".join(pair))}
-    assert {"all", "docs", "vllm-demo", "torches-npu2.14"} <= run <= environments()
-    assert set(re.findall(r"\btox run -m ([\w.-]+)", text)) <= set(labels())

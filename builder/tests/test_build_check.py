@@ -202,17 +202,6 @@ def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
 
 
-def test_a_launch_that_a_package_of_this_machine_declares_otherwise(
-    real: Project, tmp_path: Path
-) -> None:
-    real.configure(SOURCES)
-    header = with_header(Project(tmp_path), "package", "bool flag")
-    with_header(real, "opp/vendors/tiny", DECLARED)
-    error = refusal(real, ASCEND_CUSTOM_OPP_PATH=str(tmp_path / "package"))
-    assert "is launched with other arguments" in error
-    assert str(header) in error
-
-
 def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
     real.write(
         MODULE,

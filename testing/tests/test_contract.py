@@ -171,23 +171,6 @@ def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
         check_refusals(op)
 
 
-def test_cost_of_a_dim_that_a_drawn_call_does_not_have_is_found() -> None:
-    optional = """
-[plus]
-schema = "plus(Tensor x, Tensor y, int k=1, Tensor? z=None) -> Tensor"
-outputs.sum = { like = "x" }
-tensors.z = { shape = "K" }
-bytes = "K"
-"""
-    found = r"'bytes' in ops\.toml is None, .* a dim that this call does not have"
-
-    def kernel(x: Tensor, y: Tensor, k: int = 1, z: Tensor | None = None) -> Tensor:
-        return x + k * y
-
-    with op_of(f"{optional}{TENSORS}", kernel) as op, pytest.raises(AssertionError, match=found):
-        checks.check_drawn(replace(op, reference=Reference(kernel)))
-
-
 def test_a_size_that_a_scalar_says_is_broken_too() -> None:
     contract = contract_of(
         '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
@@ -269,22 +252,6 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
             checks.check_strides(case)
             checks.check_aliasing(case)
             checks.check_symbolic_fake(case)
-
-
-LATER = """
-[plus]
-schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
-definition = "torch.stack(tuple(row + k * y for row in x)) if len(x) else x + 0"
-tensors.x = { shape = "M N", dtype = "=y" }
-tensors.y = { shape = "N", dtype = "float32 float64" }
-"""
-
-
-def test_a_dtype_may_be_that_of_a_later_tensor() -> None:
-    contract, random = contract_of(LATER), Random(0)
-    for given in (draw(contract, random) for _ in range(20)):
-        assert given["x"].dtype == given["y"].dtype
-    assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}
 
 
 def test_tensors_are_drawn_with_the_dims_that_the_rules_demand() -> None:

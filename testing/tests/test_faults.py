@@ -14,7 +14,6 @@ from custom_pypto_testing import checks
 from custom_pypto_testing.case import Case
 from faulty_ops import (
     ACCUMULATE,
-    NAMESPACE,
     PAIR,
     PLUS,
     TWICE,
@@ -504,35 +503,6 @@ def test_floats_make_another_graph_at_special_values_only() -> None:
     assert keys[0] == keys[1]
     assert keys[2] == keys[3]
     assert len(set(keys)) == 5
-
-
-class Turned(torch.autograd.Function):
-    """The derivative of `turned`; its table has none."""
-
-    @staticmethod
-    def forward(ctx: Any, op: Any, x: Tensor, table: Tensor) -> Tensor:
-        assert not table.requires_grad
-        ctx.table = table
-        with torch._C._AutoDispatchBelowAutograd():
-            result: Tensor = op(x, table=table)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        return None, grad * ctx.table, None
-
-
-def test_keyword_only_tensors_get_no_gradient_and_may_have_another_dtype() -> None:
-    schema = "turned(Tensor x, *, Tensor table) -> Tensor"
-    with registered(schema, lambda x, *, table: x * table) as op:
-        library = torch.library.Library(NAMESPACE, "IMPL")
-        library.impl("turned", lambda x, *, table: Turned.apply(op, x, table), "AutogradCPU")
-        sample = SampleInput((X,), {"table": vector(6, seed=1, dtype=torch.float32)}, "s")
-        [made] = op_of(op, sample).cases
-        assert made.is_float64
-        checks.check_gradients(made)
-        checks.check_second_gradients(made)
-        library._destroy()
 
 
 def test_check_leaves_the_sample_as_it_was() -> None:

@@ -65,13 +65,6 @@ def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> No
         assert layout.copy(empty).untyped_storage().nbytes() < 100
 
 
-def test_a_layout_is_drawn_that_the_rules_allow() -> None:
-    rule = '{ argument = "x", check = "x.is_contiguous", message = "must be dense" }'
-    contract = contract_of(op_with("any", f"rules = [{rule}]"))
-    random = Random(0)
-    assert all(draw(contract, random)["x"].is_contiguous() for _ in range(50))
-
-
 @pytest.mark.parametrize("attribute", ["strides[0] >= 0", "shape[0] != 2", "is_contiguous"])
 def test_rules_read_tensors_that_nothing_could_hold(attribute: str) -> None:
     rule = f'{{ argument = "x", check = "x.{attribute}", message = "must fit" }}'

@@ -320,16 +320,13 @@ def test_a_name_that_a_row_would_cut_is_hidden(run, children, monkeypatch):
     [
         ("/data/alice/venv/lib", "/data/<user>/venv/lib"),
         ("/mnt/alice/venv of alice", "/mnt/<user>/venv of alice"),
-        ("/homes/a/x.so", "~/x.so"),
         ("/homes/a", "~"),
         ("/homes/ab", "/homes/ab"),
         ("/home/bob/x.so", "~/x.so"),
-        ("/data/alice", "/data/<user>"),
         ("/data/alice: Permission denied", "/data/<user>: Permission denied"),
         ("/data/alice.txt", "/data/alice.txt"),
         ("[node-7] error", "[<host>] error"),
         ("node-7.acme.org: error", "<host>: error"),
-        ("node-70", "node-70"),
         ("float16[7, 33]", "float16[7, 33]"),
     ],
 )
