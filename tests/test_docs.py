@@ -89,11 +89,6 @@ def test_the_list_of_pages_has_each_page_once() -> None:
     assert docs_site.unlisted() == []
 
 
-def test_only_the_readme_says_that_there_are_no_wheels_on_pypi() -> None:
-    pages = [each for each in (*PAGES, *PLUGIN_PAGES) if "on PyPI yet" in each.read_text()]
-    assert pages == [ROOT / "README.md"]
-
-
 def test_the_tests_that_hold_promises_are_there() -> None:
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     held = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)

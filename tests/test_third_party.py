@@ -45,20 +45,10 @@ print(loaded, double(torch.tensor([3.0])).tolist(), acme_square.square(torch.ten
 print(acme_square.square.__doc__.split("\\n")[2].strip())
 """
 
-SUITES = """\
-import custom_pypto_testing
+SUITE = """
 
-
-class TestLists(custom_pypto_testing.Conformance):
-    plugin = "acme_lists"
-
-
-class TestGatedSilu(custom_pypto_testing.Conformance):
-    plugin = "gated_silu"
-
-
-class TestSquare(custom_pypto_testing.Conformance):
-    plugin = "square"
+class Test_{0}(custom_pypto_testing.Conformance):
+    plugin = "{0}"
 """
 
 
@@ -100,7 +90,8 @@ def test_the_command_in_its_readme_works(environment):
 
 def test_its_own_tests_and_the_conformance_suites_pass(environment, sources):
     suites = sources / "test_suites.py"
-    suites.write_text(SUITES, encoding="utf-8")
+    classes = map(SUITE.format, ("acme_lists", "gated_silu", "square"))
+    suites.write_text("".join(["import custom_pypto_testing\n", *classes]), encoding="utf-8")
     options = ["-q", "-p", "no:cacheprovider", *FEW_CALLS]
     environment.expect_passes("pytest", *options, "scale_shift/tests", suites, cwd=sources)
 

@@ -31,6 +31,20 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
 }
 """
 MODULE = "src/custom_pypto_tiny/__init__.py"
+PYTHON_OPS = """\
+[tiny]
+schema = "tiny(Tensor x) -> Tensor"
+outputs.y = { like = "x" }
+npu.launch = "aclnnTiny(x, y)"
+[gone]
+schema = "gone(Tensor x) -> ()"
+"""
+PYTHON_KERNELS = """\
+from custom_pypto_plugin import hookimpl
+@hookimpl
+def custom_pypto_kernels():
+    return {'tiny': {'CPU': lambda x: x + 1}, 'gone': {'CPU': lambda x: None}}
+"""
 
 
 def refusal(project: Project, hook: str = "build_wheel", **env: str) -> str:
@@ -49,14 +63,6 @@ def test_an_undefined_symbol(project: Project) -> None:
     assert "; a symbol of torch means that the plugin needs a newer torch, any other " in error
     assert "/tmp/custom-pypto-" not in error
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
-
-
-def test_a_definition_that_names_what_torch_does_not_have(project: Project) -> None:
-    project.write("csrc/tiny.cpp", REAL_CPP)
-    toml = project.root / "ops.toml"
-    text = toml.read_text(encoding="utf-8")
-    toml.write_text(text.replace("[tiny]\n", "[tiny]\ndefinition = 'torch.sofmax(self, 0)'\n"))
-    assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in refusal(project)
 
 
 def test_a_static_initializer_that_throws(project: Project) -> None:
@@ -113,24 +119,25 @@ def warnings(project: Project) -> list[str]:
     return [line.removeprefix(start) for line in lines if line.startswith(start)]
 
 
-def test_a_launch_line_that_no_kernel_uses_is_warned_of(tmp_path: Path) -> None:
-    """Here because the kernels are Python; so is a library that registers no such kernel."""
-    project = tiny_project(tmp_path / "project", "")
-    project.write(
-        "ops.toml",
-        '[tiny]\nschema = "tiny(Tensor x) -> Tensor"\n'
-        'outputs.y = { like = "x" }\nnpu.launch = "aclnnTiny(x, y)"\n'
-        '[gone]\nschema = "gone(Tensor x) -> ()"\n',
-    )
-    project.write(
-        MODULE,
-        "from custom_pypto_plugin import hookimpl\n"
-        "@hookimpl\n"
-        "def custom_pypto_kernels():\n"
-        "    return {'tiny': {'CPU': lambda x: x + 1}, 'gone': {'CPU': lambda x: None}}\n",
-    )
-    project.wheel(CHECKED)
-    warning, other = warnings(project)
+@pytest.fixture
+def of_python(project: Project) -> Project:
+    """A plugin without a library, so that nothing is compiled."""
+    project.configure("")
+    project.write("ops.toml", PYTHON_OPS)
+    project.write(MODULE, PYTHON_KERNELS)
+    return project
+
+
+def test_a_definition_that_names_what_torch_does_not_have(of_python: Project) -> None:
+    definition = "[tiny]\ndefinition = 'torch.sofmax(x, 0)'\n"
+    of_python.write("ops.toml", PYTHON_OPS.replace("[tiny]\n", definition))
+    error = refusal(of_python)
+    assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in error
+
+
+def test_a_launch_line_that_no_kernel_uses_is_warned_of(of_python: Project) -> None:
+    of_python.wheel(CHECKED)
+    warning, other = warnings(of_python)
     assert other.startswith("the op 'gone' returns nothing and writes no argument, so torch.compi")
     assert warning == (
         "no kernel uses 'launch' of the op 'tiny': register it in C++ as"

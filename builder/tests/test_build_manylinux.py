@@ -52,10 +52,8 @@ def test_a_build_for_an_unknown_system_fails_before_it_compiles(project: Project
 @pytest.mark.parametrize(
     ("version", "glibc", "is_there"),
     [
-        ("GLIBCXX_3.4", (2, 17), True),
         ("GLIBCXX_3.4.24", (2, 27), True),
         ("GLIBCXX_3.4.24", (2, 26), False),
-        ("GLIBCXX_3.4.26", (2, 31), True),
         ("CXXABI_1.3.13", (2, 33), False),
         ("CXXABI_1.3.13", (2, 34), True),
         ("GLIBCXX_3.4.999", (2, 99), False),

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from custom_pypto_build.compiler import core_include
 from custom_pypto_build.wheel_check import unpacked_wheel
-from custom_pypto_cli import main, subprocess_call
-from custom_pypto_cli.subprocess_call import Outcome
+from custom_pypto_cli import main
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ManifestOp
 from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
@@ -253,14 +252,6 @@ def test_without_auditwheel_the_systems_are_not_known(
     monkeypatch.setitem(sys.modules, "auditwheel", None)
     [said] = check(right)
     assert said.startswith("note: system: auditwheel is not installed")
-
-
-def test_auditwheel_that_does_not_end_is_a_note(
-    right: WheelDraft, check: Check, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hang = Outcome(failure="did not end within 60 s", timed_out=True)
-    monkeypatch.setattr(subprocess_call, "call", lambda function, path: hang)
-    assert check(right) == ["note: system: auditwheel did not finish"]
 
 
 def _using(symbol: str) -> tuple[str, str, str]:

@@ -171,14 +171,6 @@ def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
         check_refusals(op)
 
 
-def test_a_size_that_a_scalar_says_is_broken_too() -> None:
-    contract = contract_of(
-        '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
-    )
-    found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
-    assert found == {("x", "ndim"), ("x", "size 0")}
-
-
 @pytest.mark.parametrize("argument", ["scale", "eps", "k"])
 def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argument: str) -> None:
     contract = contract_of(

@@ -64,7 +64,6 @@ COMPARING = [
     checks.check_strides,
     checks.check_threads,
     partial(checks.check_compiled, backend="aot_eager"),
-    partial(checks.check_compiled, backend="inductor"),
     checks.check_exported,
 ]
 
