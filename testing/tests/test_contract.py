@@ -161,11 +161,6 @@ def test_fault_is_found(fault: str) -> None:
         check(op)
 
 
-def test_a_cost_may_be_0() -> None:
-    with op_of(f'{PLUS}flops = "M - M"') as op:
-        checks.check_drawn(op)
-
-
 def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
     with op_of(WITHOUT_OUTPUTS, fake=lambda x, y, k=1: x.new_empty(x.shape)) as op:
         check_refusals(op)
