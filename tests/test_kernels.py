@@ -6,6 +6,7 @@ import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import custom_pypto.core
 import pytest
@@ -215,6 +216,24 @@ def test_a_wheel_that_is_refused_leaves_the_old_folder(
     monkeypatch.setattr(folder, "LARGEST", largest)
     with pytest.raises(ValueError, match=f"^{wrong}:? {text}"):
         write_folder(wrong, written)
+    assert len(old_variants(written)) == 2
+
+
+def test_an_interrupted_run_leaves_the_old_folder(
+    written: Path, add_custom: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run ends after the first of the two variants."""
+    check, variants = folder._check_libraries, []
+
+    def interrupt(wheel: Path, plugin: Any, variant: Path) -> None:
+        variants.append(variant)
+        check(wheel, plugin, variant)
+        if len(variants) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(folder, "_check_libraries", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(add_custom, written)
     assert len(old_variants(written)) == 2
 
 

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,13 @@ def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
         for isa, flags in isas.items():
             assert f"  flags = {shlex.join([*flags, *own])}\n" in commands
             assert f"compile csrc/kernels.cpp for {isa}" in made.built()
+
+
+def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
+    for machine in ("x86_64", "aarch64"):
+        flags = [words for _, *words in compiler.isa_flags(machine).values()]
+        for before, after in pairwise(flags):
+            assert after[: len(before)] == before
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])

@@ -13,7 +13,10 @@ import torch
 from custom_pypto.core.api import compile_definition
 from custom_pypto.core.argument_memory import expect_memory
 from custom_pypto.core.contracts.kernels import checked_kernel, fake_kernel
+from custom_pypto.core.contracts.lazy import LazyContract
+from custom_pypto_contract import manifest
 from custom_pypto_contract.contract import OpContract as Contract
+from custom_pypto_contract.errors import ContractError
 from custom_pypto_plugin import Reference, SampleInput, hookimpl
 from custom_pypto_testing import checks
 from custom_pypto_testing.checks import memory
@@ -257,6 +260,17 @@ outputs.z = { shape = "x.shape[0] y.shape[-1]", dtype = "=x" }
     for seed in range(5):
         given = draw(contract, Random(seed))
         assert (given["x"].ndim, given["y"].ndim) == (5, 4)
+
+
+def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
+    shape: Any = "N"
+    for _ in range(2000):
+        shape = {"by": "x.ndim", "of": [[1, shape]]}
+    data = contract_of('[op]\nschema = "op(Tensor x) -> ()"\ntensors.x = {}').data
+    tensors = [{**data["tensors"][0], "shape": shape}]
+    lazy = LazyContract(manifest.make_op({**data, "tensors": tensors}))
+    with pytest.raises(ContractError, match=r"^op: its contract .* cannot be read: Recursion"):
+        _ = lazy.op
 
 
 def guarded_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:

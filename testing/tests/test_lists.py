@@ -60,7 +60,7 @@ def test_a_symbolic_size_that_is_0_divides_as_the_page_says() -> None:
             assert [*fake_kernel(lazy_contract(contract))(x, rest).shape] == sizes
 
 
-def test_a_list_may_be_empty_where_another_argument_says_the_device() -> None:
+def test_a_list_may_be_empty_only_where_another_argument_says_the_device() -> None:
     toml = """
 [op]
 schema = "op(Tensor[] xs, Tensor like) -> Tensor[] ys"
@@ -74,6 +74,18 @@ outputs.ys = { length = "E", shape = "M K", dtype = "=xs" }
     assert refusal({"xs": [torch.zeros(1, 0)], "like": torch.zeros(0)}, toml) == (
         "op: argument 'xs' is odd"
     )
+    assert refusal(call()) == "grouped: argument 'x' must have at least 1 tensor, got 0"
+
+
+def test_a_list_like_an_argument_has_its_layouts() -> None:
+    toml = """
+[op]
+schema = "op(Tensor[] xs) -> Tensor[]"
+tensors.xs = {}
+outputs.ys = { like = "xs" }
+"""
+    [made] = fake_kernel(lazy_contract(contract_of(toml)))([torch.zeros(2, 3).t()])
+    assert [list(made.shape), made.stride()] == [[3, 2], (1, 3)]
 
 
 def test_costs_count_every_tensor() -> None:
@@ -114,6 +126,25 @@ def test_a_manifest_without_lengths_is_read() -> None:
         "outputs": [{k: v for k, v in each.items() if k != "length"} for each in data["outputs"]],
     }  # fmt: skip
     assert read_contract(older).outputs == read_contract(data).outputs
+
+
+RESULTS = {
+    "dtype": ("x.double()", "float64 for the output 'y', but ops.toml says float32"),
+    "shape": ("x[:1]", "[1, 3] for the output 'y', but ops.toml says [2, 3]"),
+}
+
+
+@pytest.mark.parametrize("what", RESULTS)
+def test_a_python_kernel_that_returns_what_ops_toml_does_not_say_is_named(what: str) -> None:
+    value, fault = RESULTS[what]
+    contract = contract_of(
+        '[op]\nschema = "op(Tensor x) -> Tensor"\ntensors.x = { shape = "M N", dtype = "float32" }\n'
+        'outputs.y = { shape = "M N", dtype = "float32" }\n'
+    )
+    kernel = checked_kernel(lazy_contract(contract), lambda x: eval(value, {"x": x}))
+    with pytest.raises(RuntimeError) as caught:
+        kernel(torch.zeros(2, 3))
+    assert str(caught.value) == f"op: its kernel returns {fault}"
 
 
 def test_results_of_symbolic_sizes_are_compared_without_a_guard() -> None:

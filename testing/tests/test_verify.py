@@ -187,6 +187,11 @@ def test_the_report_says_what_to_set(run, children, switches):
         assert f"\n{setting}, for faster launches: {advice} failed.\n" in report
 
 
+def test_an_op_that_was_not_checked_is_no_fault_of_the_faster_way(run, children):
+    children.ends["results", "other_op"] = WRONG
+    assert run(status=1).count("=1, for faster launches: not decided, because some op") == 3
+
+
 def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children):
     children.ends["launch", "my_op"] = CRASH
 
