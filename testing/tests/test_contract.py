@@ -141,15 +141,11 @@ COSTS = {
 # What is wrong: the check, the message, the contract, the kernel and the fake if they are wrong.
 FAULTS: dict[str, tuple[Any, ...]] = {
     "kernel that refuses nothing": (check_refusals, f"the kernel {TAKES}", PLUS, lambda x, y, k=1: x + 0),
-    "kernel without outputs that refuses nothing": (check_refusals, f"the kernel {TAKES}", WITHOUT_OUTPUTS, lambda x, y, k=1: x + 0),
     "kernel that writes and refuses nothing": (check_refusals, f"the kernel {TAKES}", ADD_TO, return_nothing),
     "refusal that names another argument": (check_refusals, REFUSES_Z, PLUS, refuse_z),
-    "refusal without outputs that names another argument": (check_refusals, REFUSES_Z, WITHOUT_OUTPUTS, refuse_z),
-    "refusal of a write that names another argument": (check_refusals, REFUSES_Z, ADD_TO, refuse_z),
     "fake that refuses nothing": (check_refusals, f"the fake {TAKES}", PLUS, None, lambda x, y, k=1: x + 0),
     "fake of a write that refuses nothing": (check_refusals, f"the fake {TAKES}", ADD_TO, None, return_nothing),
     "fake that refuses in other words": (check_refusals, WORDS, PLUS, None, in_other_words(PLUS)),
-    "fake of a write that refuses in other words": (check_refusals, WORDS, ADD_TO, None, in_other_words(ADD_TO)),
     "wrong value of a drawn call": (checks.check_drawn, r"plus, called with x=float\d\d\[.*, k=\d+: output: ", PLUS, lambda x, y, k=1: x + y),
     "wrong write of a drawn call": (checks.check_drawn, "add_to, called with .* argument 'x'", ADD_TO, add_once),
     "fake with another layout in a drawn call": (checks.check_drawn, "plus, called with .* shape", PLUS, None, lambda x, y, k=1: x.new_empty((*x.shape, 1))),
