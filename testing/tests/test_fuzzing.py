@@ -163,7 +163,7 @@ FAULTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     },
     "write before a refusal": (
         "'x' is written before the kernel refuses: it says \"copy_to: argument 'rows'",
-        (write_before_refusing, copy_to, contract_of_copy_to, Series(1000)),
+        (write_before_refusing, copy_to, contract_of_copy_to, Series(300)),
     ),
 }
 
