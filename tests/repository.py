@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 THIRD_PARTY = ROOT / "tests" / "third_party"
 BUILT = ("build", "*.egg-info", "__pycache__", "*.so", "custom_pypto_plugin.json", "ops.py")
-_PROJECT = """\
+PROJECT = """\
 [build-system]
 requires = ["custom-pypto-build", "custom-pypto-blocks"]
 build-backend = "custom_pypto_build"
@@ -39,7 +39,7 @@ def copy_sources(source: Path, folder: Path) -> Path:
 def write_project(source: Path, folder: Path, name: str) -> Path:
     """Write a plugin of third_party that has sources alone as a project with a name of its own."""
     copy_sources(source, folder)
-    (folder / "pyproject.toml").write_text(_PROJECT.format(name=name), encoding="utf-8")
+    (folder / "pyproject.toml").write_text(PROJECT.format(name=name), encoding="utf-8")
     package = folder / "src" / f"acme_{name}"
     if hooks := [*folder.glob("src/*")]:
         hooks[0].rename(package)

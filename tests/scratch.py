@@ -17,6 +17,13 @@ from pathlib import Path
 from typing import Any
 
 PLUGIN_GROUP = "custom_pypto.plugins"
+# Arguments of pytest: few calls, and the graphs of one sample of each op. They find a fault of a
+# plugin. This repository's plugins are tested with more.
+FEW_CALLS = (
+    "--custom-pypto-fuzz=400",
+    "-k",
+    "not inductor and (drawn-0 or not (compiles or exports or opcheck or symbolic))",
+)
 _BUILD = "import sys, custom_pypto_build as backend; print(backend.build_wheel(sys.argv[1]))"
 
 

@@ -51,13 +51,6 @@ def test_list_shows_which_plugins_end_the_process(ending: Scratch) -> None:
         assert plugin["reason"].endswith(f"\n{advice}")
 
 
-def test_info_shows_that_a_plugin_ends_the_process(ending: Scratch) -> None:
-    alone = {"CUSTOM_PYPTO_PLUGINS": "exit_of_c"}
-    shown = ending.custom_pypto("info", "custom-pypto-exit-of-c", environment=alone).stdout
-    assert "status        failed\n" in shown
-    assert "ended with status 0 before it was done" in shown
-
-
 def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
     done = ending.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
     checks = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}

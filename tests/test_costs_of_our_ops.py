@@ -35,8 +35,6 @@ def index_arguments(sizes: samples.Sizes) -> dict[str, Any]:
 
 
 CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
-    "add_custom": lambda _: {"self": meta(3, 5), "other": meta(3, 5)},
-    "add_custom_backward": lambda _: {"self": meta(3, 5)},
     "npu_mla_prolog": samples.mla_arguments,
     "npu_indexer_prolog": samples.indexer_arguments,
     "npu_lightning_indexer_pto": index_arguments,
@@ -67,8 +65,6 @@ OF_INDEXER = S.query_rank * INDEX + S.hidden * (S.index_size + S.index_heads)
 OF_SCORES = TOKENS * INDEX * (40 * S.block_size)
 OF_ATTENTION = TOKENS * S.heads * TOP_K * (ROW + S.latent)
 MULTIPLY_ADDS = {
-    "add_custom": 0,
-    "add_custom_backward": 0,
     "npu_mla_prolog": TOKENS * OF_MLA,
     "npu_indexer_prolog": TOKENS * OF_INDEXER,
     "npu_lightning_indexer_pto": OF_SCORES,
@@ -84,8 +80,6 @@ MLA_BYTES = ANGLES_BYTES + 2 * (TOKENS * (S.hidden + ROW) + OF_MLA + S.query_ran
 INDEXER_BYTES = 2 * (OF_INDEXER + (2 + TOKENS) * S.index_size)
 SELECTED_BYTES = 2 * TOKENS * TOP_K * ROW
 BYTES = {
-    "add_custom": 3 * 15 * 2,
-    "add_custom_backward": 3 * 15 * 2,
     "npu_mla_prolog": MLA_BYTES + 2 * TOKENS * (S.heads * ROW + S.query_rank),
     "npu_indexer_prolog": ANGLES_BYTES
     + INDEXER_BYTES

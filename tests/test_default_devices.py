@@ -6,7 +6,6 @@ It may be "meta" (while a model is made without memory) or an NPU, also by torch
 import ast
 from collections.abc import Iterator
 
-import pytest
 from repository import ROOT
 from torch.utils._device import _device_constructors
 
@@ -36,14 +35,7 @@ def test_every_constructor_names_a_device() -> None:
     assert not found, "\n".join(found)
 
 
-@pytest.mark.parametrize(
-    ("source", "calls"),
-    [
-        ("import torch\ntorch.arange(3)", ["2: torch.arange(3)"]),
-        ("from torch import ones\nones(3)", ["2: ones(3)"]),
-        ("import torch\ntorch.arange(3, device=None)\ntorch.zeros_like(x)\nones(3)", []),
-    ],
-)
-def test_a_constructor_without_a_device_is_found(source: str, calls: list[str]) -> None:
-    assert {"arange", "ones", "tensor", "full"} <= CONSTRUCTORS
-    assert list(without_device(source)) == calls
+def test_a_constructor_without_a_device_is_found() -> None:
+    source = "import torch\ntorch.arange(3)\ntorch.arange(3, device=None)\ntorch.zeros_like(x)\n"
+    assert list(without_device(source)) == ["2: torch.arange(3)"]
+    assert list(without_device("from torch import ones\nones(3)")) == ["2: ones(3)"]

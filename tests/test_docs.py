@@ -89,21 +89,6 @@ def test_the_list_of_pages_has_each_page_once() -> None:
     assert docs_site.unlisted() == []
 
 
-def test_only_the_readme_says_that_there_are_no_wheels_on_pypi() -> None:
-    pages = [each for each in (*PAGES, *PLUGIN_PAGES) if "on PyPI yet" in each.read_text()]
-    assert pages == [ROOT / "README.md"]
-
-
-INSTALLATION = r"README.*\.md#(install-and-call|安装与调用)\)|^## (Install and call|安装与调用)$"
-
-
-@pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)
-def test_a_page_with_a_command_for_wheels_leads_to_their_installation(page: Path) -> None:
-    text = page.read_text()
-    if page in PLUGIN_PAGES or re.search(r"pip install [^`\n]*custom-pypto", text):
-        assert re.search(INSTALLATION, text, re.MULTILINE)
-
-
 def test_the_tests_that_hold_promises_are_there() -> None:
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     held = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)
@@ -153,13 +138,6 @@ def _imports_of_ours(file: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             names.add(node.module)
     return {name.partition(".")[0] for name in names if name.startswith("custom_pypto")}
-
-
-def test_terms_of_the_glossary_are_in_order() -> None:
-    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
-    terms = re.findall(r"^\*\*(.+)\*\* — ", text, re.MULTILINE)
-    assert len(terms) > 40
-    assert terms == sorted(terms, key=str.casefold)
 
 
 CHINESE = ".zh-CN.md"

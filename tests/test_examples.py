@@ -1,26 +1,14 @@
 """The examples, at sizes that take seconds."""
 
-import dataclasses
 import re
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from examples import transformers_generate
-from examples.sparse_decode import decode, layer
 from examples.sparse_decode.__main__ import main
-from examples.sparse_decode.session import PagedCache, Session
-from examples.text import Text
-from examples.transformers_generate import MODELS, Generated, find_differing, table
-
-TINY = dataclasses.replace(layer.SMALL, lengths=(127, 130), steps=4)
-
-
-def test_text_begins_again_at_its_end() -> None:
-    text = Text("here", b"abc")
-    assert bytes(text.tokens(2, 5).tolist()) == b"cabca"
+from examples.transformers_generate import MODELS
 
 
 @pytest.mark.parametrize(
@@ -48,43 +36,6 @@ def test_no_environment_but_a_virtual_one_is_changed(
     assert "only runs in a virtual environment" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("seconds", "fastest"), [((3.0, 1.0, 2.0, 2.0), "bf16"), ((3.0, 2.0, 4.0, 1.0), "fp32")]
-)
-def test_steps_are_compared_with_the_faster_eager(
-    seconds: tuple[float, ...], fastest: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    left = iter(seconds)
-    monkeypatch.setattr(decode, "_timed", lambda op, arguments: (op(arguments), next(left)))
-    session = Session(TINY, Text.load())
-    for _ in session.prefill():
-        pass
-    arguments = session.next_step()
-    products, way = decode._fastest_eager(arguments, session.weights)
-    assert products == fastest
-    assert way(arguments).dtype == torch.bfloat16
-
-
-def test_hidden_state_does_not_depend_on_what_follows() -> None:
-    states = layer.HiddenStates(64, torch.Generator().manual_seed(0))
-    tokens = torch.randint(
-        0, 256, (states.history + 8,), generator=torch.Generator().manual_seed(1)
-    )
-    whole = states(tokens)
-    assert torch.equal(states(tokens[:-3]), whole[:-3])
-
-
-def test_cache_takes_a_block_only_when_a_context_crosses_a_boundary() -> None:
-    cache = PagedCache(TINY, torch.Generator().manual_seed(0))
-    slots, taken = [], []
-    for sequence, tokens in ((0, 127), (0, 1), (0, 1), (1, 130)):
-        slots.append(cache.grow(sequence, tokens))
-        taken.append(cache.used_blocks)
-    assert taken == [1, 1, 2, 4]
-    # No slot is given twice.
-    assert torch.cat(slots).unique().numel() == 127 + 2 + 130
-
-
 def test_small_size_decodes_within_the_tolerance(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -94,21 +45,6 @@ def test_small_size_decodes_within_the_tolerance(
     assert status == 0
     assert "every step is within the published tolerance" in output
     assert re.search(r"^  torch eager in (bf16|fp32) ", output, re.MULTILINE)
-
-
-def test_table_tells_where_tokens_differ() -> None:
-    eager, sdpa, ours = (
-        Generated(1024, name, tokens, seconds)
-        for name, tokens, seconds in zip(
-            ("eager", "sdpa", "custom_pypto"),
-            ((1, 2, 3), (1, 2, 3), (1, 9, 3)),
-            (0.5, 0.1, 0.1),
-            strict=True,
-        )
-    )
-    line = list(table([eager, sdpa, ours]))[-1]
-    assert line.split() == ["1,024", "2.0", "10.0", "10.0", "5.0x", "1.0x", "differ"]
-    assert find_differing([eager, sdpa, ours]) == [ours]
 
 
 @pytest.mark.parametrize("model", MODELS)

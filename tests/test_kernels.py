@@ -13,7 +13,6 @@ import pytest
 import torch
 from custom_pypto_kernels import folder, replacement, write_folder
 from kernels import Metadata, get_local_kernel
-from kernels import variants as kernels_variants
 from programs import run_python
 from readme import code_of
 from repository import ROOT, THIRD_PARTY, copy_sources
@@ -269,22 +268,3 @@ def test_a_folder_that_cannot_be_replaced_stays(
     (new / "new").mkdir(parents=True)
     replacement.replace_folder(new, place)
     assert (place / "new").is_dir()
-
-
-def test_a_torch_with_cuda_takes_the_variant_for_cpus_when_told_to(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torch.version, "cuda", "12.8")
-    with pytest.raises(FileNotFoundError, match="backend"):
-        get_local_kernel(root / FOLDER)
-    module = get_local_kernel(root / FOLDER, backend="cpu")
-    assert hasattr(module, "npu_lightning_indexer_pto")
-
-
-def test_a_free_threaded_python_takes_the_variants_without_an_architecture(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernels_variants, "_is_unsupported_free_threaded_build", lambda: True)
-    found = kernels_variants.get_variants_local(root / FOLDER / "build")
-    _, decisions = kernels_variants.resolve_variants(found, "cpu")
-    assert [each.variant.variant_str for each in decisions] == ["torch-npu"]

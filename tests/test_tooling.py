@@ -4,18 +4,7 @@ import re
 from configparser import RawConfigParser
 from itertools import product
 
-import pytest
 from repository import ROOT
-
-
-@pytest.mark.parametrize("tool", ["ruff", "clang-format"])
-def test_pre_commit_uses_the_version_of_tox(tool: str) -> None:
-    pin = re.compile(rf"\b{tool}==([\w.]+)")
-    hooks = set(pin.findall((ROOT / ".pre-commit-config.yaml").read_text()))
-    tox = set(pin.findall((ROOT / "tox.ini").read_text()))
-    assert hooks == tox
-    assert len(hooks) == 1
-
 
 TOX = RawConfigParser()
 TOX.read(ROOT / "tox.ini")
@@ -44,12 +33,3 @@ def test_labels_of_tox_name_every_environment_whose_result_is_a_check() -> None:
     checks = {name for name in environments() if not NOT_IN_ALL.fullmatch(name)}
     newest = {name for name in environments() if name.startswith("newest-")}
     assert labels() == {"all": checks, "newest": {"wheels", *newest}}
-
-
-def test_workflows_and_contributing_run_environments_of_tox() -> None:
-    files = [ROOT / "CONTRIBUTING.md", *(ROOT / ".github/workflows").glob("*.yml")]
-    text = "".join(file.read_text() for file in files)
-    named = re.findall(r"\btox (?:run )?-e ([\w.,-]+)|\benvironment: \[(.+)\]", text)
-    run = {name for pair in named for name in re.findall(r"[\w.-]+", ",".join(pair))}
-    assert {"all", "docs", "vllm-demo", "torches-npu2.14"} <= run <= environments()
-    assert set(re.findall(r"\btox run -m ([\w.-]+)", text)) <= set(labels())

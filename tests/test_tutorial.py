@@ -2,12 +2,13 @@
 
 import os
 import re
+import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from repository import ROOT
-from scratch import Scratch, run_command
+from scratch import FEW_CALLS, Scratch, run_command
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -28,8 +29,7 @@ def test_its_commands_make_a_wheel_that_works_alone(
         "PIP_FIND_LINKS": f"{wheel('custom_pypto_core').parent}",
         # Nothing is timed here.
         "CXXFLAGS": "-O0",
-        # As many tests as find a fault of a plugin.
-        "PYTEST_ADDOPTS": "-k 'not inductor' --custom-pypto-fuzz=400",
+        "PYTEST_ADDOPTS": shlex.join(FEW_CALLS),
     }
     folder = tmp_path
     for file, language, text in steps():

@@ -23,20 +23,6 @@ def strided_heads() -> torch.Tensor:
     return torch.zeros(2, 2, 4, 2).transpose(1, 2)
 
 
-def test_padding_is_not_written_and_heads_may_be_apart() -> None:
-    cache = strided_heads()
-    ops.headers_paged_write(ROWS, cache, torch.tensor([5, -1, 0]), True)
-    expected = torch.zeros(8, 2, 2)
-    expected[5], expected[0] = ROWS[0], ROWS[2]
-    assert cache.reshape(8, 2, 2).equal(expected)
-
-
-def test_rows_are_written() -> None:
-    cache = torch.zeros(2, 4, 2, 2)
-    ops.headers_paged_write(ROWS, cache, torch.tensor([7, 1, 2], dtype=torch.int32), False)
-    assert cache.view(8, 2, 2)[[7, 1, 2]].equal(ROWS)
-
-
 @pytest.mark.parametrize(
     ("heads", "slot", "text"),
     [

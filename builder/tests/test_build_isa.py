@@ -103,18 +103,6 @@ def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
             assert f"compile csrc/kernels.cpp for {isa}" in made.built()
 
 
-def test_each_further_instruction_set_adds_flags_to_one() -> None:
-    for machine, further in (
-        ("x86_64", {"avx2_vnni": "avx2", "avx512_vnni": "avx512"}),
-        ("aarch64", {"neon_dot": "neon", "neon_i8mm": "neon_bf16"}),
-    ):
-        isas = compiler.isa_flags(machine)
-        int8_isas = compiler.isa_flags(machine, int8=True)
-        for name, base in further.items():
-            assert int8_isas.pop(name)[1:][: len(isas[base]) - 1] == isas[base][1:]
-        assert int8_isas == isas
-
-
 def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
     for machine in ("x86_64", "aarch64"):
         flags = [words for _, *words in compiler.isa_flags(machine).values()]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from build_project import BuildFailedError, Project
+from build_project import Project
 from custom_pypto_build import manylinux_tools
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.installed import Torch
@@ -21,7 +21,7 @@ def test_the_variable_names_glibc_and_machine(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(
-    "tag", ["linux_x86_64", "manylinux_2_12_x86_64", "musllinux_1_2_x86_64", "2.28"]
+    "tag", ["linux_x86_64", "manylinux_2_12_x86_64", "musllinux_1_2_x86_64", "manylinux_2_28_mips"]
 )
 def test_other_tags_are_refused(tag: str) -> None:
     with pytest.raises(BuildError, match=r"CUSTOM_PYPTO_PLATFORM must be .* got '" + tag):
@@ -44,18 +44,11 @@ def test_without_ziglang_the_build_says_what_to_install(
         manylinux_tools.write_stubs(target, Torch(tmp_path, tmp_path), tmp_path)
 
 
-def test_a_build_for_an_unknown_system_fails_before_it_compiles(project: Project) -> None:
-    with pytest.raises(BuildFailedError, match="must be a tag manylinux_<glibc>_<machine>"):
-        project.wheel({variables.PLATFORM: "manylinux_2_28_mips"})
-
-
 @pytest.mark.parametrize(
     ("version", "glibc", "is_there"),
     [
-        ("GLIBCXX_3.4", (2, 17), True),
         ("GLIBCXX_3.4.24", (2, 27), True),
         ("GLIBCXX_3.4.24", (2, 26), False),
-        ("GLIBCXX_3.4.26", (2, 31), True),
         ("CXXABI_1.3.13", (2, 33), False),
         ("CXXABI_1.3.13", (2, 34), True),
         ("GLIBCXX_3.4.999", (2, 99), False),

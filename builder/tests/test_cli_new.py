@@ -66,22 +66,6 @@ def test_says_what_was_written_for_npus(capsys):
     assert graphs == ["lists: graph none: an operator takes other arguments (docs/npu.md)"]
 
 
-@pytest.mark.parametrize("name", ["acme-rms", "acme_rms"])
-def test_dashes_and_underscores_stand_where_they_belong(name):
-    assert main(["new", name, "--python"]) == 0
-    project = Path(name, "pyproject.toml").read_text("utf-8")
-    assert 'name = "acme-rms"' in project
-    assert 'acme_rms = "acme_rms"' in project
-    assert Path(name, "src", "acme_rms", "__init__.py").is_file()
-    assert '[acme_rms]\nschema = "acme_rms(' in Path(name, "ops.toml").read_text("utf-8")
-
-
-@pytest.mark.parametrize(("option", "most"), [("--python", 6), ("--npu", 6), ("--isa", 8)])
-def test_a_plugin_has_few_files(option, most):
-    assert main(["new", "acme-rms", option]) == 0
-    assert sum(each.is_file() for each in Path("acme-rms").rglob("*")) <= most
-
-
 def test_nothing_is_overwritten(capsys):
     Path("acme-rms").mkdir()
     assert refused(capsys, "acme-rms") == (

@@ -56,13 +56,9 @@ def nest(opening: str, before: str = "") -> str:
 SOURCES: dict[str, Callable[[], str]] = {
     "4 MB of prototypes": lambda: repeat(PROTOTYPE, size=small_file.MAX_SIZE),
     "4 MB of classes": lambda: repeat(CLASS, size=small_file.MAX_SIZE),
-    "operators": lambda: repeat(f"REG_OP(Op#).{ENDS}\n"),
     "operators with functions": lambda: repeat(
         "F#(InferShapeContext* context) { return GRAPH_SUCCESS; } IMPL_OP(Op#).InferShape(F#);"
         f" REG_OP(Op#).{ENDS}\n"
-    ),
-    "classes": lambda: repeat(
-        'class Op# : public OpDef { Op#(const char* n) : OpDef(n) { this->Input("x"); } };\n'
     ),
     "unclosed operators": lambda: repeat("REG_OP(Op#).INPUT(x, "),
     "nested operators": lambda: nest("REG_OP(Op#).A("),
@@ -73,18 +69,15 @@ SOURCES: dict[str, Callable[[], str]] = {
     ),
     "unended constants": lambda: repeat("const int a = ", "IMPL_OP(A) "),
     "long word": lambda: repeat("a", "IMPL_OP(A) const "),
-    "spaces": lambda: repeat(" ", "IMPL_OP(A) const int", "!"),
     "spaces in a function": lambda: repeat(" ", f"{SHAPE} auto", "!; }"),
     "nested list": lambda: nest("{", "REG_OP(A).ATTR(a, ListInt, "),
     "digits": lambda: repeat("1", "REG_OP(A).ATTR(a, Int, ", "x).OP_END(A)"),
     "quotes": lambda: repeat('\\"', "IMPL_OP(A) "),
     "open comments": lambda: repeat("/*", "IMPL_OP(A) "),
-    "open brackets": lambda: repeat("(", "IMPL_OP(A) "),
     "open templates": lambda: repeat("const a<", "IMPL_OP(A) "),
 }
 HEADERS: dict[str, Callable[[], str]] = {
     "4 MB of kernels": lambda: repeat(KERNEL, size=small_file.MAX_SIZE),
-    "declarations": lambda: repeat(HEADER.replace("X", "X#") + "\n"),
     "unclosed declarations": lambda: repeat("aclnnStatus aclnnX#GetWorkspaceSize(", HEADER),
     "nested declarations": lambda: nest("aclnnStatus aclnnY#GetWorkspaceSize(", HEADER),
     "parameters": lambda: HEADER + HEADER.replace("int64_t k, ", repeat("int64_t k, ")),
@@ -92,12 +85,10 @@ HEADERS: dict[str, Callable[[], str]] = {
     "stars": lambda: HEADER.replace(" k,", repeat(" * a", " k", ",")),
 }
 
-FUNCTION = "- func: f#(Tensor x, int k) -> Tensor\n  gen_opapi:\n    exec: aclnnF#\n"
 COMPLETE = """- func: f#(Tensor x, int k) -> Tensor
   gen_opapi: {out: {size: x, dtype: x}, exec: aclnnF#}
 """
 FUNCTIONS: dict[str, Callable[[], str]] = {
-    "functions": lambda: repeat(FUNCTION, "custom:\n"),
     "complete functions": lambda: repeat(COMPLETE, "custom:\n", size=SIZE // 4),
 }
 TEXTS = {"--reg-op": SOURCES, "--aclnn": HEADERS, "--op-plugin": FUNCTIONS}

@@ -101,21 +101,3 @@ def expect_one_device(*tensors: Tensor) -> None:
 def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
     """Keeps the arguments for the backward."""
     ctx.save_for_backward(*inputs)
-
-
-def touching(module: str) -> Callable[[], None]:
-    """A function of `module` that looks at .grad of a tensor that is no leaf: torch warns of it."""
-    names: dict[str, Any] = {"__name__": module, "tensor": vector(6).requires_grad_().exp()}
-    exec("def touch(): tensor.grad", names)
-    touch: Callable[[], None] = names["touch"]
-    return touch
-
-
-def warning_fake(warn: Callable[[], None]) -> Callable[[Tensor], Tensor]:
-    """The fake of `twice`, which warns."""
-
-    def fake(x: Tensor) -> Tensor:
-        warn()
-        return like(x)
-
-    return fake

@@ -141,15 +141,11 @@ COSTS = {
 # What is wrong: the check, the message, the contract, the kernel and the fake if they are wrong.
 FAULTS: dict[str, tuple[Any, ...]] = {
     "kernel that refuses nothing": (check_refusals, f"the kernel {TAKES}", PLUS, lambda x, y, k=1: x + 0),
-    "kernel without outputs that refuses nothing": (check_refusals, f"the kernel {TAKES}", WITHOUT_OUTPUTS, lambda x, y, k=1: x + 0),
     "kernel that writes and refuses nothing": (check_refusals, f"the kernel {TAKES}", ADD_TO, return_nothing),
     "refusal that names another argument": (check_refusals, REFUSES_Z, PLUS, refuse_z),
-    "refusal without outputs that names another argument": (check_refusals, REFUSES_Z, WITHOUT_OUTPUTS, refuse_z),
-    "refusal of a write that names another argument": (check_refusals, REFUSES_Z, ADD_TO, refuse_z),
     "fake that refuses nothing": (check_refusals, f"the fake {TAKES}", PLUS, None, lambda x, y, k=1: x + 0),
     "fake of a write that refuses nothing": (check_refusals, f"the fake {TAKES}", ADD_TO, None, return_nothing),
     "fake that refuses in other words": (check_refusals, WORDS, PLUS, None, in_other_words(PLUS)),
-    "fake of a write that refuses in other words": (check_refusals, WORDS, ADD_TO, None, in_other_words(ADD_TO)),
     "wrong value of a drawn call": (checks.check_drawn, r"plus, called with x=float\d\d\[.*, k=\d+: output: ", PLUS, lambda x, y, k=1: x + y),
     "wrong write of a drawn call": (checks.check_drawn, "add_to, called with .* argument 'x'", ADD_TO, add_once),
     "fake with another layout in a drawn call": (checks.check_drawn, "plus, called with .* shape", PLUS, None, lambda x, y, k=1: x.new_empty((*x.shape, 1))),
@@ -164,39 +160,9 @@ def test_fault_is_found(fault: str) -> None:
         check(op)
 
 
-def test_a_cost_may_be_0() -> None:
-    with op_of(f'{PLUS}flops = "M - M"') as op:
-        checks.check_drawn(op)
-
-
 def test_without_outputs_in_the_contract_a_fake_needs_not_refuse() -> None:
     with op_of(WITHOUT_OUTPUTS, fake=lambda x, y, k=1: x.new_empty(x.shape)) as op:
         check_refusals(op)
-
-
-def test_cost_of_a_dim_that_a_drawn_call_does_not_have_is_found() -> None:
-    optional = """
-[plus]
-schema = "plus(Tensor x, Tensor y, int k=1, Tensor? z=None) -> Tensor"
-outputs.sum = { like = "x" }
-tensors.z = { shape = "K" }
-bytes = "K"
-"""
-    found = r"'bytes' in ops\.toml is None, .* a dim that this call does not have"
-
-    def kernel(x: Tensor, y: Tensor, k: int = 1, z: Tensor | None = None) -> Tensor:
-        return x + k * y
-
-    with op_of(f"{optional}{TENSORS}", kernel) as op, pytest.raises(AssertionError, match=found):
-        checks.check_drawn(replace(op, reference=Reference(kernel)))
-
-
-def test_a_size_that_a_scalar_says_is_broken_too() -> None:
-    contract = contract_of(
-        '[take]\nschema = "take(Tensor x, int k) -> ()"\ntensors.x = { shape = "k N" }'
-    )
-    found = {(each.argument, each.rule) for each in violations(contract, Random(0))}
-    assert found == {("x", "ndim"), ("x", "size 0")}
 
 
 @pytest.mark.parametrize("argument", ["scale", "eps", "k"])
@@ -252,20 +218,6 @@ def test_fake_names_the_output_that_no_memory_holds(output: str) -> None:
         fake_of(contract)(x, 2)
 
 
-def test_error_of_the_allocation_of_an_output_is_printable() -> None:
-    class Full(Tensor):
-        def new_empty(self, *args: Any, **kwargs: Any) -> Tensor:
-            raise RuntimeError("\x1b[2J\nno memory")
-
-    contract = contract_of(
-        '[copy]\nschema = "copy(Tensor x) -> Tensor"\ntensors.x = { shape = "N" }\n'
-        'outputs.out = { shape = "N", dtype = "=x" }'
-    )
-    with pytest.raises(RuntimeError) as caught:
-        fake_of(contract)(torch.ones(1).as_subclass(Full))
-    assert str(caught.value).endswith(r": \x1b[2J\nno memory")
-
-
 def test_python_kernel_of_the_page_on_hooks_passes() -> None:
     page = HOOKS_PAGE.read_text(encoding="utf-8")
     section = page.partition("\n## `custom_pypto_kernels`\n")[2].partition("\n## ")[0]
@@ -286,30 +238,6 @@ def test_python_kernel_of_the_page_on_hooks_passes() -> None:
             checks.check_strides(case)
             checks.check_aliasing(case)
             checks.check_symbolic_fake(case)
-
-
-LATER = """
-[plus]
-schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
-definition = "torch.stack(tuple(row + k * y for row in x)) if len(x) else x + 0"
-tensors.x = { shape = "M N", dtype = "=y" }
-tensors.y = { shape = "N", dtype = "float32 float64" }
-"""
-
-
-def test_a_definition_may_hold_a_generator() -> None:
-    contract, random = contract_of(LATER), Random(0)
-    definition = compile_definition(contract)
-    assert definition is not None
-    for given in (draw(contract, random) for _ in range(20)):
-        assert definition(**given).equal(reference_of_plus(**given))
-
-
-def test_a_dtype_may_be_that_of_a_later_tensor() -> None:
-    contract, random = contract_of(LATER), Random(0)
-    for given in (draw(contract, random) for _ in range(20)):
-        assert given["x"].dtype == given["y"].dtype
-    assert {each.rule for each in violations(contract, random)} >= {"ndim", "dtype", "device"}
 
 
 def test_tensors_are_drawn_with_the_dims_that_the_rules_demand() -> None:
@@ -339,15 +267,6 @@ def test_contract_that_is_nested_too_deeply_cannot_be_read() -> None:
     lazy = LazyContract(manifest.make_op({**data, "tensors": tensors}))
     with pytest.raises(ContractError, match=r"^op: its contract .* cannot be read: Recursion"):
         _ = lazy.op
-
-
-def test_the_value_of_a_definition_is_ignored_where_an_op_returns_nothing() -> None:
-    contract = contract_of(f'{ADD_TO}definition = "x.add_(y, alpha=k)"\n')
-    definition = compile_definition(contract)
-    assert definition is not None
-    x = torch.ones(2, 3)
-    assert definition(x, torch.ones(3), 2) is None
-    assert x.equal(torch.full((2, 3), 3.0))
 
 
 def guarded_add_to(x: Tensor, y: Tensor, k: int = 1) -> None:
