@@ -17,27 +17,52 @@ from custom_pypto_contract.variables import CPU_ISA
 if TYPE_CHECKING:
     import pytest
 
-# A library chooses at its first call in a process, and imports take seconds: hence a fork for each
-# instruction set, after the imports. The last line names those that the machine has.
+# A library chooses at its first call in a process, and imports and collection take seconds: hence a
+# fork for each instruction set, after both. The last line names those that the machine has.
 _RUN = """
 import os, sys
-import pytest
+import pytest, torch
+import torch.fx.experimental.symbolic_shapes  # as assert_close and backward do
 from custom_pypto import core
 plugin, own, isas, *options = sys.argv[1:]
-def succeeds(isa, run):
-    if os.fork() == 0:
-        os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
-        try:
-            found = core.cpu_isa(plugin)
-        except core.PluginError:
-            found = None
-        sys.exit(run() if found == isa else 1)
+def is_used(isa):
+    os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
+    try:
+        return core.cpu_isa(plugin) == isa
+    except core.PluginError:
+        return False
+def wait_for_child():
     return os.wait()[1] == 0
-available = [isa for isa in isas.split() if succeeds(isa, int)]
-others = (isa for isa in available if isa != own)
-failed = [isa for isa in others if not succeeds(isa, lambda: pytest.main(options))]
+class AtEachIsa:
+    is_child, failed, threads = False, [], torch.get_num_threads()
+    def pytest_runtestloop(self, session):
+        session.config.get_terminal_writer().flush()
+        for isa in available:
+            if isa == own:
+                continue
+            if os.fork() == 0:
+                self.is_child = True
+                torch.set_num_threads(self.threads)
+                if not is_used(isa):
+                    pytest.exit(f"to collect the tests runs kernels of {plugin}", 1)
+                return None  # pytest goes on
+            if not wait_for_child():
+                self.failed.append(isa)
+        return True
+available = []
+for isa in isas.split():
+    if os.fork() == 0:
+        os._exit(not is_used(isa))
+    if wait_for_child():
+        available.append(isa)
+# A child has none of OpenMP's threads, and would wait for them.
+torch.set_num_threads(1)
+runs = AtEachIsa()
+status = pytest.main(options, plugins=[runs])
+if runs.is_child:
+    sys.exit(status)
 print(*available)
-sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in failed) or 0)
+sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in runs.failed) or status)
 """
 _OPTIONS = (
     "-q",
@@ -55,7 +80,8 @@ class EveryIsa:
             files = ("test_add_custom.py",)
 
     The files are beside the file of the class. They run at each instruction set of the machine, in
-    a process of its own; except at the one of this process, in which they run anyway.
+    a process of its own; except at the one of this process, in which they run anyway. They are
+    imported once for all: let them call no kernel outside of tests and fixtures.
     """
 
     plugin: ClassVar[str]
