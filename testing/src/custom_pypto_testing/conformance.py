@@ -181,11 +181,13 @@ class Conformance:
         checks.check_symbolic_fake(graph_case)
 
     def test_compiles(self, graph_case: Case) -> None:
-        """`torch.compile` with fullgraph and dynamic shapes: one graph, also for the other size."""
-        checks.check_compiled(graph_case, "aot_eager")
+        """`torch.compile` with fullgraph and dynamic shapes: one graph."""
+        # Inductor compiles the others: it traces them in the same way.
+        if graph_case.sample.resized is None or not graph_case.is_on_cpu:
+            checks.check_compiled(graph_case, "aot_eager")
 
     def test_compiles_with_inductor(self, resized_case: Case | None, note: Note) -> None:
-        """The same by torch.compile's usual backend."""
+        """The same by torch.compile's usual backend, also for the other size."""
         if resized_case is None:
             return
         if resized_case.is_on_cpu:
