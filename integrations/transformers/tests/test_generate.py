@@ -99,10 +99,6 @@ def test_assisted_generation(model: Any, cache: str) -> None:
     assert_same_tokens(model, ONE, cache, ours={"assistant_model": assistant})
 
 
-def test_prompt_lookup(model: Any) -> None:
-    assert_same_tokens(model, ONE, "dynamic", ours={"prompt_lookup_num_tokens": 3})
-
-
 @every_family_and_cache("dynamic", "static", "growing")
 def test_chunked_prefill(model: Any, cache: str) -> None:
     if (cache, model.config.model_type) == ("static", "dots3_note_text"):
