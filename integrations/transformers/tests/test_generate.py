@@ -84,7 +84,7 @@ def test_sampling(model: Any) -> None:
     assert not torch.equal(sample(), tokens_of_eager(model, LEFT))
 
 
-@every_family_and_cache("dynamic", "growing")
+@every_family_and_cache("growing")
 def test_beams(model: Any, cache: str) -> None:
     assert_same_tokens(model, LEFT, cache, num_beams=2)
 
@@ -99,7 +99,7 @@ def test_assisted_generation(model: Any, cache: str) -> None:
     assert_same_tokens(model, ONE, cache, ours={"assistant_model": assistant})
 
 
-@every_family_and_cache("dynamic", "static", "growing")
+@every_family_and_cache("static", "growing")
 def test_chunked_prefill(model: Any, cache: str) -> None:
     if (cache, model.config.model_type) == ("static", "dots3_note_text"):
         pytest.skip("transformers makes a static cache of wrong sizes")
