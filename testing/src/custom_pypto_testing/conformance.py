@@ -230,9 +230,9 @@ class Conformance:
         """Any strides work, or the error asks for contiguous."""
         checks.check_strides(case)
 
-    def test_refuses_tensors_on_several_devices(self, case: Case) -> None:
+    def test_refuses_tensors_on_several_devices(self, graph_case: Case) -> None:
         """With one tensor on meta, the op raises an error, or all results are on meta."""
-        checks.check_devices(case)
+        checks.check_devices(graph_case)
 
     def test_works_on_streams_and_in_graphs_of_an_npu(
         self, npu_case: Case | None, note: Note

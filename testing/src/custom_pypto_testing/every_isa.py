@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -31,29 +30,25 @@ def is_used(isa):
         return core.cpu_isa(plugin) == isa
     except core.PluginError:
         return False
-def wait_for_child():
-    return os.wait()[1] == 0
 class AtEachIsa:
     is_child, failed, threads = False, [], torch.get_num_threads()
     def pytest_runtestloop(self, session):
         session.config.get_terminal_writer().flush()
-        for isa in available:
-            if isa == own:
-                continue
+        for isa in {*available} - {own}:
             if os.fork() == 0:
                 self.is_child = True
                 torch.set_num_threads(self.threads)
                 if not is_used(isa):
                     pytest.exit(f"to collect the tests runs kernels of {plugin}", 1)
                 return None  # pytest goes on
-            if not wait_for_child():
+            if os.wait()[1]:
                 self.failed.append(isa)
         return True
 available = []
 for isa in isas.split():
     if os.fork() == 0:
         os._exit(not is_used(isa))
-    if wait_for_child():
+    if not os.wait()[1]:
         available.append(isa)
 # A child has none of OpenMP's threads, and would wait for them.
 torch.set_num_threads(1)
@@ -87,35 +82,28 @@ class EveryIsa:
     plugin: ClassVar[str]
     files: ClassVar[Sequence[str]]
 
-    def test_uses_the_best_isa_or_the_one_that_is_forced(
-        self, request: pytest.FixtureRequest
-    ) -> None:
-        """The best that the machine has, unless CUSTOM_PYPTO_CPU_ISA names one."""
-        _, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
-        assert output, errors
+    def test_kernels_of_every_isa(self, request: pytest.FixtureRequest) -> None:
+        """The plugin's own tests pass with each, and it uses the best one or the one in force."""
+        own, files = str(core.cpu_isa(self.plugin)), map(request.path.with_name, self.files)
+        status, output, errors = guarded.run(
+            [
+                sys.executable,
+                "-c",
+                _RUN,
+                self.plugin,
+                own,
+                " ".join(every_isa()),
+                *_OPTIONS,
+                *files,
+            ],
+            cwd=request.config.rootpath,
+            # Idle threads of small calls would spin, which slows a busy machine.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ},
+        )
+        assert status == 0, f"{errors}{output}"
         isas = output.splitlines()[-1].split()
         forced = os.environ.get(CPU_ISA)
-        assert core.cpu_isa(self.plugin) == (forced if forced in isas else isas[-1])
-
-    def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
-        """The plugin's own tests pass with the kernels of each instruction set."""
-        status, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
-        assert status == 0, f"{errors}{output}"
-
-    def _tests(self, request: pytest.FixtureRequest) -> tuple[str, ...]:
-        return tuple(str(Path(request.path).with_name(name)) for name in self.files)
-
-
-@cache
-def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int | None, str, str]:
-    """Run tests at each instruction set, except the one that this process uses."""
-    own, isas = str(core.cpu_isa(plugin)), " ".join(every_isa())
-    return guarded.run(
-        [sys.executable, "-c", _RUN, plugin, own, isas, *_OPTIONS, *tests],
-        cwd=folder,
-        # Idle threads of small calls would spin, which slows a busy machine.
-        env={"OMP_WAIT_POLICY": "passive", **os.environ},
-    )
+        assert own == (forced if forced in isas else isas[-1])
 
 
 def every_isa() -> list[str]:
