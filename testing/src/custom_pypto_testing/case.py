@@ -205,11 +205,9 @@ class Case:
     def graph_key(self) -> str:
         """A key that is equal for two cases if torch.compile makes the same graph for both.
 
-        Dtypes, and most values of numbers, do not change it.
-
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
-        are 0 or 1, and other strings. It copies the values of numbers, so only 0, 1, the sign and
-        values that are not finite count here.
+        are 0 or 1, and other strings; not for other dtypes. It copies the values of numbers, so
+        only 0, 1, the sign and values that are not finite count here.
         """
 
         def stand_in(name: str, tensor: torch.Tensor) -> torch.Tensor:

@@ -23,7 +23,9 @@ import os, sys
 import pytest, torch
 import torch.fx.experimental.symbolic_shapes  # as assert_close and backward do
 from custom_pypto import core
-plugin, own, isas, *options = sys.argv[1:]
+plugin, own, isas, *files = sys.argv[1:]
+# pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
+quiet = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
 def is_used(isa):
     os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
     try:
@@ -34,7 +36,7 @@ class AtEachIsa:
     is_child, failed, threads = False, [], torch.get_num_threads()
     def pytest_runtestloop(self, session):
         session.config.get_terminal_writer().flush()
-        for isa in {*available} - {own}:
+        for isa in (each for each in available if each != own):
             if os.fork() == 0:
                 self.is_child = True
                 torch.set_num_threads(self.threads)
@@ -53,18 +55,12 @@ for isa in isas.split():
 # A child has none of OpenMP's threads, and would wait for them.
 torch.set_num_threads(1)
 runs = AtEachIsa()
-status = pytest.main(options, plugins=[runs])
+status = pytest.main(["-q", "-p", "no:cacheprovider", "-W", quiet, *files], plugins=[runs])
 if runs.is_child:
     sys.exit(status)
 print(*available)
 sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in runs.failed) or status)
 """
-_OPTIONS = (
-    "-q",
-    *("-p", "no:cacheprovider"),
-    # pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
-    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
-)
 
 
 class EveryIsa:
@@ -75,8 +71,8 @@ class EveryIsa:
             files = ("test_add_custom.py",)
 
     The files are beside the file of the class. They run at each instruction set of the machine, in
-    a process of its own; except at the one of this process, in which they run anyway. They are
-    imported once for all: let them call no kernel outside of tests and fixtures.
+    a process of its own; except at the one of this process, in which they run anyway. To collect
+    their tests must call no kernel: it is done once for all.
     """
 
     plugin: ClassVar[str]
@@ -86,16 +82,7 @@ class EveryIsa:
         """The plugin's own tests pass with each, and it uses the best one or the one in force."""
         own, files = str(core.cpu_isa(self.plugin)), map(request.path.with_name, self.files)
         status, output, errors = guarded.run(
-            [
-                sys.executable,
-                "-c",
-                _RUN,
-                self.plugin,
-                own,
-                " ".join(every_isa()),
-                *_OPTIONS,
-                *files,
-            ],
+            [sys.executable, "-c", _RUN, self.plugin, own, " ".join(every_isa()), *files],
             cwd=request.config.rootpath,
             # Idle threads of small calls would spin, which slows a busy machine.
             env={"OMP_WAIT_POLICY": "passive", **os.environ},

@@ -171,8 +171,8 @@ def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
 def check_written_slices(case: Case) -> None:
     """With symbolic sizes, the op writes the slices of its call, and nothing beside them.
 
-    Compiled code also runs `resized`, where the slices begin elsewhere. So does an exported
-    program, which treats both kinds of slices in the same way: it gets the second.
+    Compiled code and exported programs, which treat all slices in one way, also run `resized`,
+    where the slices begin elsewhere.
     """
     for slices in SLICES if _written(case) else ():
         large = slices.enlarged(case)
