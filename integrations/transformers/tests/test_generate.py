@@ -74,16 +74,6 @@ def test_a_short_prompt(model: Any, mask: Tensor) -> None:
     assert_same_tokens(model, mask, "dynamic")
 
 
-@EVERY_FAMILY
-def test_sampling(model: Any) -> None:
-    def sample() -> Tensor:
-        torch.manual_seed(5)
-        return generate(model, LEFT, do_sample=True, temperature=3.0, top_k=20)
-
-    assert_tokens_of_eager(model, sample)
-    assert not torch.equal(sample(), tokens_of_eager(model, LEFT))
-
-
 @every_family_and_cache("growing")
 def test_beams(model: Any, cache: str) -> None:
     assert_same_tokens(model, LEFT, cache, num_beams=2)
