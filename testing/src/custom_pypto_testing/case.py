@@ -255,7 +255,8 @@ def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
 
 
 def _stand_in_of_number(value: object) -> object:
-    if type(value) not in (int, float) or value in (0, 1) or not math.isfinite(value):
+    # True and False equal 1 and 0.
+    if not isinstance(value, int | float) or value in (0, 1) or not math.isfinite(value):
         return value
     return type(value)(math.copysign(2, value))
 

@@ -80,7 +80,8 @@ class EveryIsa:
 
     def test_kernels_of_every_isa(self, request: pytest.FixtureRequest) -> None:
         """The plugin's own tests pass with each, and it uses the best one or the one in force."""
-        own, files = str(core.cpu_isa(self.plugin)), map(request.path.with_name, self.files)
+        own = str(core.cpu_isa(self.plugin))
+        files = [str(request.path.with_name(name)) for name in self.files]
         status, output, errors = guarded.run(
             [sys.executable, "-c", _RUN, self.plugin, own, " ".join(every_isa()), *files],
             cwd=request.config.rootpath,
