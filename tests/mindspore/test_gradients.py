@@ -7,7 +7,6 @@ import custom_pypto_mindspore as cp
 import mindspore
 import numpy as np
 import pytest
-import torch
 from mindspore import Parameter, Tensor, nn, ops
 
 Function = Callable[..., Any]
@@ -163,18 +162,3 @@ def test_what_has_no_gradient_is_an_error_not_zero(
 ) -> None:
     with pytest.raises(RuntimeError, match=message):
         mindspore.grad(lambda x: function(x).sum())(vector)
-
-
-def test_torch_keeps_no_graph_of_a_first_derivative(
-    vector: Tensor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[bool] = []
-    grad = torch.autograd.grad
-
-    def watched(*args: Any, **options: Any) -> Any:
-        made.append(options["create_graph"])
-        return grad(*args, **options)
-
-    monkeypatch.setattr(torch.autograd, "grad", watched)
-    mindspore.grad(with_op, (0, 1))(vector, vector)
-    assert made == [False, False]

@@ -74,17 +74,7 @@ def test_a_short_prompt(model: Any, mask: Tensor) -> None:
     assert_same_tokens(model, mask, "dynamic")
 
 
-@EVERY_FAMILY
-def test_sampling(model: Any) -> None:
-    def sample() -> Tensor:
-        torch.manual_seed(5)
-        return generate(model, LEFT, do_sample=True, temperature=3.0, top_k=20)
-
-    assert_tokens_of_eager(model, sample)
-    assert not torch.equal(sample(), tokens_of_eager(model, LEFT))
-
-
-@every_family_and_cache("dynamic", "growing")
+@every_family_and_cache("growing")
 def test_beams(model: Any, cache: str) -> None:
     assert_same_tokens(model, LEFT, cache, num_beams=2)
 
@@ -99,11 +89,7 @@ def test_assisted_generation(model: Any, cache: str) -> None:
     assert_same_tokens(model, ONE, cache, ours={"assistant_model": assistant})
 
 
-def test_prompt_lookup(model: Any) -> None:
-    assert_same_tokens(model, ONE, "dynamic", ours={"prompt_lookup_num_tokens": 3})
-
-
-@every_family_and_cache("dynamic", "static", "growing")
+@every_family_and_cache("static", "growing")
 def test_chunked_prefill(model: Any, cache: str) -> None:
     if (cache, model.config.model_type) == ("static", "dots3_note_text"):
         pytest.skip("transformers makes a static cache of wrong sizes")

@@ -89,16 +89,6 @@ def test_vllm_keeps_its_own_deepseek_v4_if_that_differs(vllm: Any) -> None:
     assert importlib.import_module("custom_pypto_vllm.model_of_v4").DeepseekV4ForCausalLM is theirs
 
 
-def test_names_of_vllm_are_written_in_one_file_only() -> None:
-    package = Path(names.__file__).parent
-    others = [file for file in package.glob("*.py") if file.name != "names.py"]
-    assert len(others) > 5
-    for file in others:
-        text = file.read_text(encoding="utf-8")
-        assert "import vllm" not in text, file
-        assert "from vllm" not in text, file
-
-
 def test_a_name_that_is_not_listed_is_an_error() -> None:
     with pytest.raises(AttributeError, match="Nothing; add it to NAMES"):
         names.Nothing  # noqa: B018

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 PARALLEL = "pipeline_parallel_size decode_context_parallel_size prefill_context_parallel_size"
-V4 = "DeepseekV4ForCausalLM"
+V4, GLM = "DeepseekV4ForCausalLM", "GlmMoeDsaForCausalLM"
 UNSET = "speculative_config lora_config kv_transfer_config quant_config"
 
 
@@ -99,6 +99,7 @@ QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
 BLOCKS_OF_FP8 = Namespace(weight_block_size=[128, 128])
 FP8 = {"quant_method": "fp8"}
+FP8_BLOCKS = FP8 | {"weight_block_size": [128, 128]}
 FLOAT_BLOCKS = quantised(8, EXPERTS, type="float", strategy="block")
 
 EIGHT, FOUR = "leave mlp.experts in 16 bits", "no product by weights of 4 bits: use 8 or 16 bits"
@@ -132,7 +133,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({QUANTISED: FOUR_BITS}, FOUR),
     ({QUANTISED: AWQ | {"bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]}}, FOUR),
     ({QUANTISED: FP8}, EIGHT),
-    ({QUANTISED: FP8 | {"weight_block_size": [128, 128]}}, EIGHT),
+    ({QUANTISED: FP8_BLOCKS}, EIGHT),
     ({QUANTISED: quantised(8, type="float", strategy="channel")}, EIGHT),
     ({QUANTISED: quantised(4, type="float", strategy="tensor_group")}, EIGHT),
     ({QUANTISED: FLOAT_BLOCKS}, "convert the checkpoint to bfloat16"),
@@ -167,28 +168,21 @@ def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
     assert not other.cache_config.enable_prefix_caching  # as vLLM says
 
 
-@pytest.mark.parametrize("rotates", [False, None])
-def test_halves_of_a_glm_are_refused(platform: Any, rotates: bool | None) -> None:
-    changes = {f"{FIELD}indexer_rope_interleave": rotates}
-    assert ROTATES in refusal(platform, make_config("GlmMoeDsaForCausalLM", **changes))
+OF_ONE_FAMILY: list[tuple[str, dict[str, Any], str]] = [
+    (GLM, {f"{FIELD}indexer_rope_interleave": False}, ROTATES),
+    (GLM, {f"{FIELD}indexer_rope_interleave": None}, ROTATES),
+    (V4, {"parallel_config__enable_expert_parallel": True}, "remove --enable-expert-parallel"),
+    (V4, {"additional_config": {"custom_pypto_index_cache": "int8"}}, "remove custom_pypto_index"),
+    (V4, {f"{FIELD}scoring_func": "sigmoid"}, "set scoring_func to sqrtsoftplus"),
+    (V4, {QUANTISED: FP8_BLOCKS}, "convert the checkpoint to bfloat16"),
+]
 
 
-@pytest.mark.parametrize(
-    ("changes", "remedy"),
-    [
-        ({"parallel_config__enable_expert_parallel": True}, "remove --enable-expert-parallel"),
-        ({"additional_config": {"custom_pypto_index_cache": "int8"}}, "remove custom_pypto_index"),
-        ({f"{FIELD}scoring_func": "sigmoid"}, "set scoring_func to sqrtsoftplus"),
-        (
-            {QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
-            "convert the checkpoint to bfloat16",
-        ),
-    ],
-)
-def test_what_is_refused_for_deepseek_v4_alone(
-    platform: Any, changes: dict[str, Any], remedy: str
+@pytest.mark.parametrize(("architecture", "changes", "remedy"), OF_ONE_FAMILY)
+def test_what_is_refused_for_one_family(
+    platform: Any, architecture: str, changes: dict[str, Any], remedy: str
 ) -> None:
-    assert remedy in refusal(platform, make_config(V4, **changes))
+    assert remedy in refusal(platform, make_config(architecture, **changes))
 
 
 def test_deepseek_v4_has_pages_of_vllms_size(platform: Any, monkeypatch: Any) -> None:
@@ -233,13 +227,13 @@ SERVED: list[dict[str, Any]] = [
     {"cache_config__cache_dtype": "bfloat16"},
     {QUANTISED: FP8 | {"ignored_layers": ["mlp.experts"]}},
     # Where the CPU has AMX, or vLLM the product.
-    {"quant_config": BLOCKS_OF_FP8, QUANTISED: FP8 | {"weight_block_size": [128, 128]}},
+    {"quant_config": BLOCKS_OF_FP8, QUANTISED: FP8_BLOCKS},
     {QUANTISED: FOUR_BITS},
     {"cache_config__user_specified_block_size": True, "cache_config__block_size": 48},
 ]
 
 
-@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", "GlmMoeDsaForCausalLM"])
+@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", GLM])
 @pytest.mark.parametrize("changes", SERVED)
 def test_served_models_have_no_limits_of_vllms_own_kernel(
     platform: Any, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], architecture: str
@@ -265,8 +259,8 @@ def test_a_vllm_that_does_not_fit_refuses_served_models_only(platform: Any, vllm
 @pytest.mark.parametrize(
     ("architecture", "sparse", "backend"),
     [
-        ("GlmMoeDsaForCausalLM", True, "custom_pypto_vllm.attention.SparseBackend"),
-        ("GlmMoeDsaForCausalLM", False, "theirs"),
+        (GLM, True, "custom_pypto_vllm.attention.SparseBackend"),
+        (GLM, False, "theirs"),
         ("DeepseekV3ForCausalLM", True, "theirs"),
     ],
 )

@@ -40,13 +40,6 @@ def test_counts_on_and_pads(dtype: torch.dtype) -> None:
     assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
 
 
-def test_steps_follow_each_other_over_the_edges_of_blocks() -> None:
-    given = call()
-    for _ in range(4):
-        advance_step(**given)
-    assert written(given) == [[70, 80, 0], [6, 7, 0], [7, 8, 9], [46, 87, -1]]
-
-
 def test_slots_above_2_to_the_31_are_exact() -> None:
     block = 2**31 + 1
     given = call(block_tables=torch.full((3, 2), block))

@@ -151,11 +151,3 @@ def test_extreme_numbers_give_what_torch_gives(number: float, coff: int) -> None
     assert torch.equal(actual.isnan(), expected.isnan())
     assert torch.equal(actual.isinf(), expected.isinf())
     reference.compare(actual.where(finite, 0), expected.where(finite, 0), sample)
-
-
-def test_form_for_training_gives_the_same_rows() -> None:
-    call = samples.train_arguments(samples.Sizes((33, 33), dtype=torch.bfloat16), "cpu")
-    rows = OPS.npu_compressor_train(**call)[0]
-    state = samples.compressor_arguments(samples.Sizes((33, 33), dtype=torch.bfloat16), "cpu")
-    names = ("state_cache", "state_block_table")
-    assert torch.equal(rows, OPS.npu_compressor(**call, **{name: state[name] for name in names}))

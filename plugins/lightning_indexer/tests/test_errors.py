@@ -76,8 +76,3 @@ def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(op: 
             arguments[name] = arguments[name].to(torch.int8)
     text = "must be None unless layout_key is 'PA_BSND'; layout_key is 'BSND'"
     assert_refused(op, arguments, "block_table", text)
-
-
-def test_unneeded_entries_of_the_table_may_be_anything() -> None:
-    table = int32([3, 0, 5], [1, 4, 77])
-    assert indexer(**{**PAGED, "block_table": table}).equal(indexer(**PAGED))

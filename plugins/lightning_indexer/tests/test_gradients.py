@@ -26,17 +26,6 @@ def tensors() -> list[Tensor]:
     return [each.requires_grad_() for each in samples.trained("cpu", "", sizes).args]
 
 
-def test_positions_are_those_of_the_op_without_values() -> None:
-    given = [each.detach() for each in tensors()]
-    positions = torch.ops.custom_pypto.npu_lightning_indexer_pto(
-        *given, layout_key="BSND", sparse_count=20
-    )
-    indices, values = indexer(*given, sparse_count=20, return_value=True)
-    assert torch.equal(indices, positions)
-    assert torch.equal(values.isneginf(), positions == -1)
-    assert indexer(*given, sparse_count=20)[1].shape == (0,)
-
-
 def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
     query, key, weights = torch.zeros(1, 1, 2, 4), torch.ones(1, 3, 1, 4), torch.ones(1, 1, 2)
     given = [each.requires_grad_() for each in (query, key, weights)]

@@ -56,15 +56,6 @@ def test_random_batches(random_sizes: Sizes, seed: int) -> None:
         check(QUANT_V2, one)
 
 
-@pytest.mark.parametrize("sizes", [Sizes([5000, 9001], 3, 16, depth=32, block_size=128)])
-def test_positions_without_compression_are_those_of_the_first_version(sizes: Sizes) -> None:
-    sample = paged("cpu", "", sizes, sparse_count=700)
-    one = second(sample)
-    indices, values = indexer(*one.args, **{**one.kwargs, "return_value": 1})
-    assert indices.equal(first(*sample.args, **sample.kwargs))
-    assert values.eq(values.sort(-1, descending=True).values).all()
-
-
 def test_rows_behind_the_used_ones_are_none() -> None:
     """Lengths that are used may be shorter than the prefix sums leave room for."""
     generator = torch.Generator().manual_seed(0)

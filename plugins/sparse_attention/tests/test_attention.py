@@ -197,25 +197,6 @@ def test_nan_in_a_selected_key_shows() -> None:
     assert not bool(out[1].isnan().any())
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("count", [RANGE_KEYS - 12, RANGE_KEYS + 1, 3 * RANGE_KEYS - 36])
-@pytest.mark.parametrize("tokens", [1, 7])
-def test_any_number_of_threads_gives_the_same_bits(
-    tokens: int, count: int, dtype: torch.dtype
-) -> None:
-    """One row, cut into ranges of keys and groups of heads; several rows, some of them whole."""
-    sizes = replace(
-        SIZES, lengths=(1600,), tokens=tokens, heads=200, latent=64, rope=16, dtype=dtype
-    )
-    arguments = call(sizes, count=count)
-    arguments["return_softmax_lse"] = True
-    with use_threads(1):
-        expected = attention(**arguments)
-    for threads in (2, 3, 8):
-        with use_threads(threads):
-            assert all(map(torch.equal, attention(**arguments), expected)), threads
-
-
 def test_an_error_in_one_row_ends_the_work_of_every_thread() -> None:
     arguments = call(replace(SIZES, lengths=(1600,), tokens=7), count=1500)
     wrong = arguments["sparse_indices"].clone()
@@ -237,7 +218,7 @@ def test_several_threads_may_call_at_once() -> None:
         expected = [attention(**arguments)[0] for arguments in every]
 
     def agrees(index: int) -> bool:
-        results = [attention(**every[index])[0] for _ in range(30)]
+        results = [attention(**every[index])[0] for _ in range(10)]
         return all(torch.equal(result, expected[index]) for result in results)
 
     with use_threads(3), ThreadPoolExecutor(len(every)) as pool:

@@ -110,23 +110,6 @@ def test_tokens_of_several_rounds_add_to_the_same_keys(threads: int) -> None:
     assert not torch.equal(whole, latent_gradient(slice(None), sparse_mode=3))
 
 
-def test_a_backward_without_the_log_sum_exp_computes_it() -> None:
-    arguments = call()
-    d_out = torch.ones_like(arguments["query"])
-    without = gradients(attention, arguments, d_out)
-    found = gradients(attention, arguments, d_out, torch.zeros(d_out.shape[:-1]))
-    for left, right in zip(without, found, strict=True):
-        assert torch.equal(left, right)
-
-
-def test_a_gradient_of_one_argument_only() -> None:
-    arguments = call()
-    arguments["query_rope"].requires_grad_()
-    attention(**arguments)[0].sum().backward()
-    assert arguments["query_rope"].grad is not None
-    assert arguments["query"].grad is None
-
-
 REFUSED = {
     "sparse_indices": (41, "must hold -1 or positions below 40, the length of sequence 0, got 41"),
     "actual_seq_kvlen": (50, "must be from 0 to 40, the keys of a sequence, got 50 for sequence 0"),

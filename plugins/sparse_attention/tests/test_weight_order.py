@@ -165,14 +165,6 @@ def test_the_variable_declares_for_the_process_unless_its_value_is_wrong() -> No
         assert found.startswith(wanted), process
 
 
-def test_nz_order_has_tiles_of_16_columns() -> None:
-    weight = torch.arange(5 * 32).view(5, 32).to(torch.float16)
-    made = to_nz(weight)
-    assert made.shape == (2, 5, 16)
-    assert made.is_contiguous()
-    assert torch.equal(made[1, 3], weight[3, 16:])
-
-
 @pytest.mark.parametrize(
     ("weight", "message"),
     [

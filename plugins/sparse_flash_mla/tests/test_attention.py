@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 import torch
 from custom_pypto_sparse_flash_mla import comparison, reference, samples
-from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
 from refusals import assert_refused
 from torch import Tensor
 
@@ -112,16 +111,6 @@ def test_pages_in_another_order_give_the_same_bits() -> None:
 def test_glm_lists_the_rows_of_its_only_cache() -> None:
     sizes = samples.Sizes(64, 512, (2, 1), (900, 700), 4, 515, 8, 16)
     check(call(sizes, "sparse", "TND", "PA_BBND"))
-
-
-@pytest.mark.parametrize("tokens", [1, 7])
-def test_any_number_of_threads_gives_the_same_bits(tokens: int) -> None:
-    arguments = call(replace(WIDE, tokens=(tokens,), rows=(1500,), heads=70, picks=300))
-    with use_threads(1):
-        expected = attention(**arguments)
-    for threads in (2, 3, 8):
-        with use_threads(threads):
-            assert all(map(torch.equal, attention(**arguments), expected)), threads
 
 
 def test_prefill_gives_the_bits_of_decoding_token_by_token() -> None:

@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,34 +16,51 @@ from custom_pypto_contract.variables import CPU_ISA
 if TYPE_CHECKING:
     import pytest
 
-# A library chooses at its first call in a process, and imports take seconds: hence a fork for each
-# instruction set, after the imports. The last line names those that the machine has.
+# A library chooses at its first call in a process, and imports and collection take seconds: hence a
+# fork for each instruction set, after both. The last line names those that the machine has.
 _RUN = """
 import os, sys
-import pytest
+import pytest, torch
+import torch.fx.experimental.symbolic_shapes  # as assert_close and backward do
 from custom_pypto import core
-plugin, own, isas, *options = sys.argv[1:]
-def succeeds(isa, run):
+plugin, own, isas, *files = sys.argv[1:]
+# pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
+quiet = "ignore:Module already imported:pytest.PytestAssertRewriteWarning"
+def is_used(isa):
+    os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
+    try:
+        return core.cpu_isa(plugin) == isa
+    except core.PluginError:
+        return False
+class AtEachIsa:
+    is_child, failed, threads = False, [], torch.get_num_threads()
+    def pytest_runtestloop(self, session):
+        session.config.get_terminal_writer().flush()
+        for isa in (each for each in available if each != own):
+            if os.fork() == 0:
+                self.is_child = True
+                torch.set_num_threads(self.threads)
+                if not is_used(isa):
+                    pytest.exit(f"to collect the tests runs kernels of {plugin}", 1)
+                return None  # pytest goes on
+            if os.wait()[1]:
+                self.failed.append(isa)
+        return True
+available = []
+for isa in isas.split():
     if os.fork() == 0:
-        os.environ["CUSTOM_PYPTO_CPU_ISA"] = isa
-        try:
-            found = core.cpu_isa(plugin)
-        except core.PluginError:
-            found = None
-        sys.exit(run() if found == isa else 1)
-    return os.wait()[1] == 0
-available = [isa for isa in isas.split() if succeeds(isa, int)]
-others = (isa for isa in available if isa != own)
-failed = [isa for isa in others if not succeeds(isa, lambda: pytest.main(options))]
+        os._exit(not is_used(isa))
+    if not os.wait()[1]:
+        available.append(isa)
+# A child has none of OpenMP's threads, and would wait for them.
+torch.set_num_threads(1)
+runs = AtEachIsa()
+status = pytest.main(["-q", "-p", "no:cacheprovider", "-W", quiet, *files], plugins=[runs])
+if runs.is_child:
+    sys.exit(status)
 print(*available)
-sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in failed) or 0)
+sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in runs.failed) or status)
 """
-_OPTIONS = (
-    "-q",
-    *("-p", "no:cacheprovider"),
-    # pytest wants to rewrite the asserts of a plugin's whole distribution, and core is imported.
-    *("-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"),
-)
 
 
 class EveryIsa:
@@ -55,41 +71,27 @@ class EveryIsa:
             files = ("test_add_custom.py",)
 
     The files are beside the file of the class. They run at each instruction set of the machine, in
-    a process of its own; except at the one of this process, in which they run anyway.
+    a process of its own; except at the one of this process, in which they run anyway. To collect
+    their tests must call no kernel: it is done once for all.
     """
 
     plugin: ClassVar[str]
     files: ClassVar[Sequence[str]]
 
-    def test_uses_the_best_isa_or_the_one_that_is_forced(
-        self, request: pytest.FixtureRequest
-    ) -> None:
-        """The best that the machine has, unless CUSTOM_PYPTO_CPU_ISA names one."""
-        _, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
-        assert output, errors
+    def test_kernels_of_every_isa(self, request: pytest.FixtureRequest) -> None:
+        """The plugin's own tests pass with each, and it uses the best one or the one in force."""
+        own = str(core.cpu_isa(self.plugin))
+        files = [str(request.path.with_name(name)) for name in self.files]
+        status, output, errors = guarded.run(
+            [sys.executable, "-c", _RUN, self.plugin, own, " ".join(every_isa()), *files],
+            cwd=request.config.rootpath,
+            # Idle threads of small calls would spin, which slows a busy machine.
+            env={"OMP_WAIT_POLICY": "passive", **os.environ},
+        )
+        assert status == 0, f"{errors}{output}"
         isas = output.splitlines()[-1].split()
         forced = os.environ.get(CPU_ISA)
-        assert core.cpu_isa(self.plugin) == (forced if forced in isas else isas[-1])
-
-    def test_kernels_of_every_other_isa(self, request: pytest.FixtureRequest) -> None:
-        """The plugin's own tests pass with the kernels of each instruction set."""
-        status, output, errors = _run(self.plugin, self._tests(request), request.config.rootpath)
-        assert status == 0, f"{errors}{output}"
-
-    def _tests(self, request: pytest.FixtureRequest) -> tuple[str, ...]:
-        return tuple(str(Path(request.path).with_name(name)) for name in self.files)
-
-
-@cache
-def _run(plugin: str, tests: tuple[str, ...], folder: Path) -> tuple[int | None, str, str]:
-    """Run tests at each instruction set, except the one that this process uses."""
-    own, isas = str(core.cpu_isa(plugin)), " ".join(every_isa())
-    return guarded.run(
-        [sys.executable, "-c", _RUN, plugin, own, isas, *_OPTIONS, *tests],
-        cwd=folder,
-        # Idle threads of small calls would spin, which slows a busy machine.
-        env={"OMP_WAIT_POLICY": "passive", **os.environ},
-    )
+        assert own == (forced if forced in isas else isas[-1])
 
 
 def every_isa() -> list[str]:

@@ -72,7 +72,7 @@ _QUANTISED = (
     "tnd",
 )
 """Samples that are quantised to int8."""
-IN_E4M3 = ("paged", "odd-sizes", "tnd")
+_IN_E4M3 = ("paged", "tnd")
 """Samples that are quantised to float8 too. The simulated NPU has none."""
 _OF_NPUS = ("not-causal", "fp32-weights-int64-lengths", "prefix-sums", "bsnd", "tnd-paged")
 """Further ones, on NPUs."""
@@ -83,7 +83,7 @@ def quant_lightning_indexer(device: str) -> Iterator[SampleInput]:
     for sample in lightning_indexer(device):
         if sample.name in _QUANTISED or (device != "cpu" and sample.name in _OF_NPUS):
             yield quantised(sample)
-        if device == "cpu" and sample.name in IN_E4M3:
+        if device == "cpu" and sample.name in _IN_E4M3:
             yield quantised(sample, torch.float8_e4m3fn)
 
 
