@@ -49,6 +49,7 @@ _SIZES = {
     "index_head_dim": 32,
     "index_topk": 256,
 }
+_THREE_LAYERS = {"n_group": 1, "indexer_types": ["full"] * 3}
 MODELS: dict[str, dict[str, Any]] = {
     "deepseek_v32": {
         **_SIZES,
@@ -77,8 +78,26 @@ MODELS: dict[str, dict[str, Any]] = {
         "linear_head_dim": 32,
         "linear_num_heads": 4,
         "layer_types": ["linear_attention", "indexed_attention", "indexed_attention"],
-        "indexer_types": ["full"] * 3,
+        **_THREE_LAYERS,
         "index_kpool": 4,
+    },
+    "hy_v4": {**_SIZES, **_THREE_LAYERS, "qk_rope_head_dim": 32},
+    "mistral_large4": {
+        **_SIZES,
+        **_THREE_LAYERS,
+        "qk_rope_head_dim": 32,
+        "no_rope_layers": [1, 0, 1],
+        "kv_source_layers": [0, 1, 2],
+    },
+    "dots3_note_text": {
+        **_SIZES,
+        "qk_rope_head_dim": 32,
+        "head_dim": 96,
+        "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"],
+        "swa_num_attention_heads": 4,
+        "swa_num_key_value_heads": 4,
+        "swa_q_lora_rank": 96,
+        "swa_kv_lora_rank": 64,
     },
 }
 

@@ -30,7 +30,7 @@ def build(
         **options,
     }
     made: Any = AutoModelForCausalLM
-    if model_type == "glm5_next":
+    if model_type in ("glm5_next", "mistral_large4"):
         made = AutoModelForImageTextToText
         vision = {**VISION, "out_hidden_size": sizes["hidden_size"]}
         fields = {"text_config": fields, "vision_config": vision}

@@ -12,6 +12,8 @@ import sysconfig
 from collections.abc import Sequence
 from pathlib import Path
 
+from custom_pypto_contract import guarded
+
 from .errors import BuildError
 
 
@@ -99,19 +101,13 @@ def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:
     # Compilers write PWD into debug information, where it may name the folder by another path.
     environment = {**os.environ, "PWD": str(root)}
     sys.stdout.flush()
-    done = subprocess.run(
-        command,
-        cwd=root,
-        env=environment,
-        stdout=subprocess.PIPE if is_captured else None,
-        stderr=subprocess.STDOUT if is_captured else None,
-        text=True,
-        check=False,
+    status, output, errors = guarded.run(
+        command, cwd=root, env=environment, is_captured=is_captured
     )
-    if done.returncode == 0:
+    if status == 0:
         return
     if is_captured:
-        raise BuildError(f"compiling or linking failed:\n{done.stdout}")
+        raise BuildError(f"compiling or linking failed:\n{output}{errors}")
     raise BuildError(
         "compiling or linking the plugin failed; the compiler's output is above, after the line"
         " that begins with FAILED"

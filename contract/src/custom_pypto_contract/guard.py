@@ -12,6 +12,9 @@ import os
 import resource
 import signal
 import sys
+import time
+
+_GRACE_S = 1.0
 
 
 def guard(pipe: int) -> None:
@@ -40,6 +43,9 @@ def _kill(child: int, pipe: int | None = None) -> None:
     """End the child's process group; if there is a pipe, once it is closed."""
     if pipe is not None:
         os.read(pipe, 1)
+        # ninja has its compilers in other groups, and ends them if it is asked to end.
+        os.kill(child, signal.SIGTERM)
+        time.sleep(_GRACE_S)
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(OSError):
             kill(child, signal.SIGKILL)

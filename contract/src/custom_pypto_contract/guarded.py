@@ -21,27 +21,33 @@ _ours: set[int] = set()
 
 
 def run(
-    command: Sequence[str], *, time_limit: float | None = None, **options: Any
+    command: Sequence[str],
+    *,
+    time_limit: float | None = None,
+    is_captured: bool = True,
+    **options: Any,
 ) -> tuple[int | None, str, str]:
     """Run a program; return its status, or None if it took too long, its output and its errors.
 
-    Its whole process group ends with it. `options` go to `subprocess.Popen`.
+    Both are empty, and go to this process's own, unless `is_captured`. The program's whole process
+    group ends with it. `options` go to `subprocess.Popen`.
 
     Raises:
         OSError: this Python cannot be started.
     """
     process = None
+    to = subprocess.PIPE if is_captured else None
     try:
         with lifeline() as pipe:
             process = subprocess.Popen(
                 [sys.executable, "-I", "-S", guard.__file__, str(pipe), *command],
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=to,
+                stderr=to,
                 pass_fds=[pipe],
                 **options,
             )
-            output, errors = _Reader(process.stdout), _Reader(process.stderr)
+            readers = [_Reader(each) for each in (process.stdout, process.stderr) if each]
             try:
                 status: int | None = process.wait(time_limit)
             except subprocess.TimeoutExpired:
@@ -49,7 +55,8 @@ def run(
     finally:
         if process is not None:
             process.wait()
-    return status, output.text(), errors.text()
+    output, errors = [reader.text() for reader in readers] or ("", "")
+    return status, output, errors
 
 
 @contextmanager
@@ -80,9 +87,8 @@ os.register_at_fork(after_in_child=_close_in_child)
 class _Reader(threading.Thread):
     """Reads a pipe to its end, so that its writer never waits, and keeps the last bytes."""
 
-    def __init__(self, pipe: IO[bytes] | None) -> None:
+    def __init__(self, pipe: IO[bytes]) -> None:
         super().__init__(daemon=True)
-        assert pipe is not None
         self._pipe = pipe
         self._kept = bytearray()
         self.start()

@@ -34,14 +34,21 @@ def test_a_layer_has_the_parameters_of_transformers(layers: Any, name: str) -> N
     assert inspect.signature(forward) == inspect.signature(own)
 
 
+def other(self: Any, hidden_states: Any, more: Any) -> None: ...
+
+
+def hidden(*args: Any, **kwargs: Any) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("forward", "names"), [(other, "self, hidden_states, more"), (hidden, "args, kwargs")]
+)
 @pytest.mark.parametrize("name", PREFIXES)
 def test_an_unknown_forward_stays_with_one_sentence(
-    layers: Any, monkeypatch: pytest.MonkeyPatch, name: str
+    layers: Any, monkeypatch: pytest.MonkeyPatch, name: str, forward: Any, names: str
 ) -> None:
-    def forward(self: Any, hidden_states: Any, more: Any) -> None: ...
-
     monkeypatch.setattr(getattr(model_of(name), name), "forward", forward)
-    with pytest.warns(UserWarning, match=f"{name} runs.* takes self, hidden_states, more, which"):
+    with pytest.warns(UserWarning, match=f"{name} runs.* takes {names}, which"):
         layer = getattr(layers, name)
     assert layer.forward is forward
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 from custom_pypto_build import simulated_kernels
 from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.errors import BuildError
+from custom_pypto_contract import guarded
 
 from .cache import cache_folder, locked
 from .libraries import LINK_FLAGS, build_libraries, compile_flags, digest, objects_folder
@@ -51,8 +51,8 @@ def _precompile_aten() -> tuple[str, ...]:
         unfinished = folder / "aten.h.unfinished"
         command = [*find_compiler().command, *compile_flags(), "-xc++-header"]
         command += [str(header), "-o", str(unfinished)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise BuildError(f"the headers of torch cannot be compiled:\n{done.stderr}")
+        status, _, errors = guarded.run(command)
+        if status != 0:
+            raise BuildError(f"the headers of torch cannot be compiled:\n{errors}")
         unfinished.rename(precompiled)
     return ("-include", str(header))

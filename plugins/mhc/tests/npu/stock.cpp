@@ -86,7 +86,11 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, at::Tensor x, at::Tensor phi, at::Te
   grad_phi.copy_(std::get<1>(made));
   grad_alpha.copy_(std::get<2>(made));
   grad_bias.copy_(std::get<3>(made));
-  if (gamma) grad_gamma.copy_(std::get<4>(made));
+  if (gamma) {
+    grad_gamma.copy_(std::get<4>(made));
+  } else {
+    grad_gamma.zero_();
+  }
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, at::Tensor x, float eps, int64_t num_iters, at::Tensor& y,

@@ -194,6 +194,14 @@ def check_written_slices(case: Case) -> None:
 
 
 def _compile_slices(case: Case, slices: Slices) -> partial[Any]:
+    torch.compiler.reset()
+    function = call_of_slices(case, slices)
+    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=slices.backend)
+    return partial(lambda call: compiled(*call.args, **call.kwargs))
+
+
+def call_of_slices(case: Case, slices: Slices) -> Callable[..., Any]:
+    """Return a function of the op's arguments that cuts those which the op writes."""
     names = [argument.name for argument in case.op.schema.arguments]
     written = {name.partition("[")[0] for name in _written(case)}
 
@@ -207,9 +215,7 @@ def _compile_slices(case: Case, slices: Slices) -> partial[Any]:
             *map(given, names, args), **{name: given(name, each) for name, each in kwargs.items()}
         )
 
-    torch.compiler.reset()
-    compiled = torch.compile(function, fullgraph=True, dynamic=True, backend=slices.backend)
-    return partial(lambda call: compiled(*call.args, **call.kwargs))
+    return function
 
 
 # Inductor makes the slices anew by their offsets. Elsewhere the op writes copies.

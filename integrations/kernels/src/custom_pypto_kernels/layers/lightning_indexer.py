@@ -36,14 +36,22 @@ def __getattr__(name: str) -> Any:
 def _make_forward(module: Any, name: str, rope: str) -> Any:
     """Make the forward that selects by the op, or return an unknown one of transformers itself."""
     own, rotate = getattr(module, name).forward, getattr(module, rope)
-    for function, known, more in (
+    inputs, angles = (*_INPUTS, "position_ids"), ("q", "k", "cos", "sin")
+    for function, known in (
         # transformers 5.24 renamed the cache.
-        (own, (*_INPUTS, "position_ids"), [("past_key_values",), ("cache",)]),
-        (rotate, ("q", "k", "cos", "sin"), [("unsqueeze_dim",), ("position_ids", "unsqueeze_dim")]),
+        (own, [(*inputs, "past_key_values"), (*inputs, "cache")]),
+        # With transformers 5.21, kernels has wrapped the rotation, which shows no parameters.
+        (
+            rotate,
+            [
+                ("args", "kwargs"),
+                (*angles, "unsqueeze_dim"),
+                (*angles, "position_ids", "unsqueeze_dim"),
+            ],
+        ),
     ):
         given = tuple(inspect.signature(function).parameters)
-        # A function that kernels has wrapped shows no parameters, as with transformers 5.21.
-        if given not in [("args", "kwargs"), *((*known, *each) for each in more)]:
+        if given not in known:
             warnings.warn(
                 f"custom_pypto_kernels: transformers' own {name} runs, which is slower: its"
                 f" {function.__name__} takes {', '.join(given)}, which is not known",

@@ -1,0 +1,99 @@
+"""Inductor compiles all ops that write, in one graph: they write slices in their places."""
+
+from collections.abc import Callable
+from typing import Any
+
+import custom_pypto.core
+import pytest
+import torch
+from custom_pypto.core import mutated_slices
+from custom_pypto_testing.case import Case
+from custom_pypto_testing.checks.compilation import (
+    SLICES,
+    CallModule,
+    call_of_slices,
+    check_written_slices,
+)
+from custom_pypto_testing.ops_under_test import ops_of_plugin
+from custom_pypto_testing.outputs import storage_bytes
+from torch import Tensor
+from torch.export import Dim
+
+OPS = [op for each in custom_pypto.core.plugins() for op in ops_of_plugin(each.name, "cpu")]
+CASES = [
+    next(each for each in op.cases if each.mutable and each.sample.resized is not None)
+    for op in OPS
+    if "!)" in str(op.schema)
+]
+# The whole tensors begin inside their memory. More calls would take more seconds to compile.
+OF_PARTS = SLICES[1]
+
+
+class Calls(torch.nn.Module):
+    """One call of each op."""
+
+    def forward(self, tensors: list[dict[str, Tensor]]) -> Any:
+        calls = [CallModule(case, OF_PARTS) for case in CASES]
+        return [call(each) for call, each in zip(calls, tensors, strict=True)]
+
+
+def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
+    dims = [
+        {name: dict.fromkeys(each, Dim.DYNAMIC) for name, each in case.dynamic_dims.items()}
+        for case in large
+    ]
+    tensors = [case.copy().tensors for case in large]
+    program = torch.export.export(Calls(), (tensors,), dynamic_shapes=(dims,))
+    # To precompile torch's headers takes longer.
+    options = {"precompile_headers": False, "compile_wrapper_opt_level": "O0"}
+    aot_inductor = {f"aot_inductor.{name}": value for name, value in options.items()}
+    with torch._inductor.config.patch(aot_inductor):
+        package = torch._inductor.aoti_compile_and_package(program)
+    run = torch._inductor.aoti_load_package(package)
+    return lambda cases: run([each.tensors for each in cases])
+
+
+def when_sizes_change(large: list[Case]) -> Callable[[list[Case]], Any]:
+    """torch.compile's default: the sizes of the second call become symbols."""
+    functions = [call_of_slices(case, OF_PARTS) for case in large]
+
+    @torch.compile(fullgraph=True)
+    def run(arguments: list[tuple[Any, Any]]) -> Any:
+        calls = zip(functions, arguments, strict=True)
+        return [call(*args, **kwargs) for call, (args, kwargs) in calls]
+
+    torch.compiler.reset()
+    return lambda cases: run([(each.args, each.kwargs) for each in cases])
+
+
+# Of torch's own, when it copies a program.
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
+@pytest.mark.parametrize("compiled", [ahead_of_time, when_sizes_change])
+def test_written_slices_with_symbolic_sizes(
+    compiled: Callable[[list[Case]], Callable[[list[Case]], Any]],
+) -> None:
+    large = [OF_PARTS.enlarged(case) for case in CASES]
+    # The cache must not have code of other rules.
+    with torch._inductor.config.patch({"fx_graph_cache": False}):
+        run = compiled(large)
+        for calls in (large, [each.resized for each in large]):
+            expected, actual = [[each.copy() for each in calls] for _ in range(2)]
+            Calls()([each.tensors for each in expected])
+            run(actual)
+            for one, other in zip(actual, expected, strict=True):
+                for name, tensor in one.mutable.items():
+                    memory = storage_bytes(other.mutable[name])
+                    assert storage_bytes(tensor).equal(memory), f"{one.name}: argument '{name}'"
+
+
+def test_suite_finds_slices_that_an_exported_program_misplaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    is_misplaced = mutated_slices._is_misplaced
+
+    def change(tensor: Tensor, *, is_exported: bool) -> bool:
+        return not is_exported and is_misplaced(tensor, is_exported=False)
+
+    monkeypatch.setattr(mutated_slices, "_is_misplaced", change)
+    with pytest.raises(AssertionError, match=r"elements differ as .* in an exported program"):
+        check_written_slices(CASES[0])
