@@ -12,21 +12,13 @@ class ExampleError(Exception):
     """Something that the user can act on; the message says what and how."""
 
 
-def make_parser(name: str, description: str | None, output: str = "") -> argparse.ArgumentParser:
-    """Return the parser of an example; with --output, a file or a folder, where it writes one.
+OUTPUT = Path("demo_output")
+"""The folder that examples write into."""
 
-    The first line of `description` says what the example does.
-    """
-    parser = argparse.ArgumentParser(prog=name, description=(description or "").split("\n")[0])
-    if output:
-        parser.add_argument(
-            "--output",
-            type=Path,
-            metavar="PATH",
-            default=Path("demo_output", output),
-            help="where to write (default: %(default)s)",
-        )
-    return parser
+
+def make_parser(name: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of an example; `description` says in its first line what that does."""
+    return argparse.ArgumentParser(prog=name, description=(description or "").split("\n")[0])
 
 
 def add_seed(parser: argparse.ArgumentParser) -> None:
@@ -57,29 +49,15 @@ def run(
 ) -> int:
     """Do the work that a command line asks for; return the process's exit status.
 
-    An ExampleError ends the example with its message. An output that cannot be written ends it
-    before the work.
+    An ExampleError ends the example with its message.
     """
     options = parser.parse_args(arguments)
     try:
-        if "output" in options:
-            _expect_writable(options.output)
         work(options)
     except ExampleError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _expect_writable(output: Path) -> None:
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        if output.suffix:
-            output.open("ab").close()
-    except OSError as error:
-        raise ExampleError(
-            f"--output {output}: {error.strerror}; name a file that can be written"
-        ) from None
 
 
 def title(text: str) -> None:

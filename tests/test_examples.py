@@ -16,31 +16,26 @@ from examples.transformers_generate import MODELS
     [
         ("--text", "empty.txt", "empty.txt: the file is empty"),
         ("--text", "absent", "absent: No such file or directory; name a readable"),
-        ("--output", "empty.txt/wheels", "name a file that can be written"),
     ],
 )
 def test_a_file_that_cannot_be_used_ends_the_example_before_any_work(
     option: str, file: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
-    output = ["--output", str(tmp_path / "wheels")]
-    assert main(["--no-install", *output, option, str(tmp_path / file)]) == 1
+    assert main(["--no-install", option, str(tmp_path / file)]) == 1
     assert message in capsys.readouterr().err
 
 
 def test_no_environment_but_a_virtual_one_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
-    assert main(["--output", str(tmp_path / "wheels")]) == 1
+    assert main([]) == 1
     assert "only runs in a virtual environment" in capsys.readouterr().err
 
 
-def test_small_size_decodes_within_the_tolerance(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    output = str(tmp_path / "wheels")
-    status = main(["--no-install", "--size", "small", "--steps", "2", "--output", output])
+def test_small_size_decodes_within_the_tolerance(capsys: pytest.CaptureFixture[str]) -> None:
+    status = main(["--no-install", "--size", "small", "--steps", "2"])
     output = capsys.readouterr().out
     assert status == 0
     assert "every step is within the published tolerance" in output

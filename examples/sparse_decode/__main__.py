@@ -32,7 +32,7 @@ _OPS = ("plugins/add_custom", "plugins/lightning_indexer", "plugins/sparse_atten
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
-    parser = program.make_parser("sparse_decode", __doc__, "wheels")
+    parser = program.make_parser("sparse_decode", __doc__)
     parser.add_argument(
         "--no-install",
         dest="install",
@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _work(options: argparse.Namespace) -> None:
     text = Text.load(options.text)
     if options.install:
-        _install(options.output)
+        _install(program.OUTPUT / "wheels")
     _decode(options, text)
 
 

@@ -102,7 +102,7 @@ def complete(port: int, prompt: str, tokens: int) -> dict[str, Any]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the example; return the process's exit status."""
-    parser = program.make_parser("vllm_serve", __doc__, "vllm")
+    parser = program.make_parser("vllm_serve", __doc__)
     program.add_number(parser, "--tokens", 32, "tokens of each answer")
     program.add_seed(parser)
     return program.run(parser, arguments, _serve)
@@ -110,7 +110,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _serve(options: argparse.Namespace) -> None:
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    folder, log = options.output / "checkpoint", options.output / "server.log"
+    folder, log = (program.OUTPUT / "vllm" / name for name in ("checkpoint", "server.log"))
     folder.mkdir(parents=True, exist_ok=True)
     program.title(f"Write a small DeepSeek-V3.2 to {folder}")
     model = checkpoint.write(folder, options.seed)
