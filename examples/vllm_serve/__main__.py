@@ -29,7 +29,10 @@ PROMPTS = (
 )
 _START_SECONDS = 600
 _POLL_SECONDS = 0.5
-_COMMAND = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+_COMMAND = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--enforce-eager"]
+_COMMAND += (
+    "--served-model-name small --dtype float32 --max-model-len 2048 --host 127.0.0.1".split()
+)
 
 
 @contextmanager
@@ -42,9 +45,8 @@ def serve(checkpoint: Path, log: Path) -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with log.open("w") as output:
-        process = subprocess.Popen(
-            [*_arguments(checkpoint), "--port", str(port)], stdout=output, stderr=output
-        )
+        command = [*_COMMAND, "--model", str(checkpoint), "--port", str(port)]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         end = time.monotonic() + _START_SECONDS
         while not _is_ready(port):
@@ -67,17 +69,6 @@ def _is_ready(port: int) -> bool:
             return True
     except OSError:
         return False
-
-
-def _arguments(checkpoint: Path) -> list[str]:
-    options = {
-        "--model": str(checkpoint),
-        "--served-model-name": "small",
-        "--dtype": "float32",
-        "--max-model-len": "2048",
-        "--host": "127.0.0.1",
-    }
-    return [*_COMMAND, *(each for pair in options.items() for each in pair), "--enforce-eager"]
 
 
 def complete(port: int, prompt: str, tokens: int) -> dict[str, Any]:
