@@ -29,10 +29,8 @@ PROMPTS = (
 )
 _START_SECONDS = 600
 _POLL_SECONDS = 0.5
-_COMMAND = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--enforce-eager"]
-_COMMAND += (
-    "--served-model-name small --dtype float32 --max-model-len 2048 --host 127.0.0.1".split()
-)
+_SERVER = (sys.executable, "-m", "vllm.entrypoints.openai.api_server")
+_OPTIONS = "--served-model-name small --dtype float32 --max-model-len 2048 --enforce-eager"
 
 
 @contextmanager
@@ -45,7 +43,8 @@ def serve(checkpoint: Path, log: Path) -> Iterator[int]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with log.open("w") as output:
-        command = [*_COMMAND, "--model", str(checkpoint), "--port", str(port)]
+        where = ("--model", str(checkpoint), "--host", "127.0.0.1", "--port", str(port))
+        command = [*_SERVER, *_OPTIONS.split(), *where]
         process = subprocess.Popen(command, stdout=output, stderr=output)
     try:
         end = time.monotonic() + _START_SECONDS
