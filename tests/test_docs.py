@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import docs_site
 import pytest
 from fork_server import ForkServer
 from readme import code_of
@@ -83,10 +82,6 @@ def anchors(page: Path) -> list[str]:
     """The anchors of a page: its headings in order, as GitHub writes them in an address."""
     titles = HEADING.findall(FENCE.sub("", page.read_text()))
     return [re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles]
-
-
-def test_the_list_of_pages_has_each_page_once() -> None:
-    assert docs_site.unlisted() == []
 
 
 def test_the_tests_that_hold_promises_are_there() -> None:

@@ -160,13 +160,12 @@ def write(plugins: Sequence[FaultyPlugin], folder: Path) -> Path:
 
 
 def _write_hooks(copies: Sequence[str], package: Path) -> None:
-    numbers = range(len(copies))
-    for number in numbers:
-        (package / f"copy_{number}.py").write_text(copies[number], encoding="utf-8")
-    modules = ", ".join(f"copy_{number}" for number in numbers)
-    text = f"from custom_pypto_plugin import hookimpl\n\nfrom . import {modules}\n"
+    for number, copy in enumerate(copies):
+        (package / f"copy_{number}.py").write_text(copy, encoding="utf-8")
+    names = [f"copy_{number}" for number in range(len(copies))]
+    text = f"from custom_pypto_plugin import hookimpl\n\nfrom . import {', '.join(names)}\n"
     for hook in sorted(set(re.findall(r"(?m)^def (custom_pypto_\w+)", "\n".join(copies)))):
-        merged = ", ".join(f"**copy_{number}.{hook}()" for number in numbers)
+        merged = ", ".join(f"**{name}.{hook}()" for name in names)
         text += f"\n\n@hookimpl\ndef {hook}():\n    return {{{merged}}}\n"
     (package / "__init__.py").write_text(text, encoding="utf-8")
 

@@ -141,7 +141,6 @@ COSTS = {
 # What is wrong: the check, the message, the contract, the kernel and the fake if they are wrong.
 FAULTS: dict[str, tuple[Any, ...]] = {
     "kernel that refuses nothing": (check_refusals, f"the kernel {TAKES}", PLUS, lambda x, y, k=1: x + 0),
-    "kernel that writes and refuses nothing": (check_refusals, f"the kernel {TAKES}", ADD_TO, return_nothing),
     "refusal that names another argument": (check_refusals, REFUSES_Z, PLUS, refuse_z),
     "fake that refuses nothing": (check_refusals, f"the fake {TAKES}", PLUS, None, lambda x, y, k=1: x + 0),
     "fake of a write that refuses nothing": (check_refusals, f"the fake {TAKES}", ADD_TO, None, return_nothing),

@@ -128,15 +128,10 @@ def write_before_refusing(x: Tensor, rows: Tensor) -> None:
         raise RuntimeError("copy_to: argument 'rows' must be rows of x")
 
 
-class OutOfLuckError(Exception):
-    pass
-
-
 ERRORS = [
     RuntimeError("boom"),
     RuntimeError("minus: argument 'k'"),
     MemoryError("plus: no memory"),
-    OutOfLuckError("plus: no luck"),
 ]
 SAYS, ACCEPTS = "says \"plus: argument 'y' must ", "the kernel accepts it: ["
 FAULTS: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -317,15 +312,14 @@ def test_a_reason_explains_its_own_refusals(
     assert REASONS[reason](drawn, kernel, fake) == is_explained
 
 
+def test_series_is_read() -> None:
+    assert Series.parse("7,2,30") == Series(7, 2, 30)
+
+
 @pytest.mark.parametrize("text", ["", "0", "-1", "1,-1", "1,2,3,4", "many"])
 def test_wrong_series_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"CALLS|invalid literal"):
         Series.parse(text)
-
-
-def test_series_is_read() -> None:
-    assert Series.parse("7") == Series(7, 0, 0)
-    assert Series.parse("7,2,30") == Series(7, 2, 30)
 
 
 @pytest.mark.parametrize(("elements", "expected"), [(8, False), (2**23, True), (2**45, False)])

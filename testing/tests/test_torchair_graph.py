@@ -59,8 +59,6 @@ def test_what_imported_the_stand_in_is_forgotten(
     "taken",
     [
         "from torchair.ge import custom_op",
-        "from torchair.ge import DataType",
-        "from torchair.core import _torchair",
         "from torchair.core import _torchair as t; definition = t.get_registered_ir_def; del t",
         "from torchair import ge; Int = ge.attr.Int; del ge",
     ],
