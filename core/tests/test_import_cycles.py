@@ -1,13 +1,16 @@
 """No file imports itself through others: not in a function, nor, except in testing, for types.
 
-tests/test_docs.py has which packages a package may import.
+What a process that a file starts imports counts as well: of distributions, none may need itself.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+from custom_pypto_plugin import hookspecs
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = [*ROOT.glob("*/src"), *ROOT.glob("plugins/*/src"), *ROOT.glob("integrations/*/src")]
@@ -17,8 +20,10 @@ FILES = {
     for path in source.rglob("*.py")
 }
 
+CODE = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
 
-def imports_of(module: str) -> set[str]:
+
+def imports_of(module: str, *, with_processes: bool = False) -> set[str]:
     """Return the modules of FILES that a module imports, and the packages around those."""
     path = FILES[module]
     # The number of names to drop for the package that a relative import begins at.
@@ -38,6 +43,10 @@ def imports_of(module: str) -> set[str]:
             start = own[: -node.level] if node.level else []
             base = ".".join([*start, *filter(None, [node.module])])
             names |= {f"{base}.{each.name}" for each in node.names}
+        elif with_processes and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            # Code for another process, or a module's name, as for ``-m``.
+            names |= {node.value} & FILES.keys() - vars(hookspecs).keys()
+            names |= {f"{name}.{part}" for name, part in CODE.findall(node.value)}
     parts = (name.split(".") for name in names)
     loaded = {".".join(each[:end]) for each in parts for end in range(1, len(each) + 1)}
     # A package around a module is imported before it.
@@ -60,3 +69,34 @@ def test_imports_go_one_way() -> None:
         TopologicalSorter(others).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_no_distribution_needs_itself() -> None:
+    needs: dict[str, set[str]] = {}
+    owner = {
+        module: next(source.parent.name for source in SOURCES if source in path.parents)
+        for module, path in FILES.items()
+    }
+    for module in FILES:
+        found = imports_of(module, with_processes=True)
+        others = {owner[each] for each in found} - {owner[module]}
+        needs.setdefault(owner[module], set()).update(others)
+    TopologicalSorter(needs).prepare()
+    assert {name: " ".join(sorted(found)) for name, found in needs.items()} == {
+        "contract": "",
+        "core": "contract",
+        # `new` writes a test that imports testing, and kernels that include blocks.
+        "builder": "blocks contract core testing",
+        **dict.fromkeys(["testing", "kernels"], "contract core"),
+        **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
+        "compressor": "blocks core",
+        "mhc": "blocks core testing",
+        "sparse_flash_mla": "blocks core testing",
+        "simulator": "builder contract",
+        # Two plugins bring comparisons for testing.
+        "lightning_indexer": "blocks core testing",
+        "lightning_indexer_prolog": "blocks core",
+        "sparse_attention": "blocks core lightning_indexer testing",
+        "transformers": "core sparse_attention",
+        "mindspore": "contract core",
+    }
