@@ -1,4 +1,4 @@
-"""Caches of pages in C++: rows and heads, slots of padding; versions of CANN."""
+"""Caches of pages in C++: slots and layouts that are refused; versions of CANN."""
 
 import re
 from collections.abc import Iterator
