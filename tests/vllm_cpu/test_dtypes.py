@@ -64,15 +64,18 @@ def test_greedy_tokens_are_those_of_fp32_within_rounding(
         assert select.missed() <= 2 * moved
 
 
-def test_greedy_tokens_of_deepseek_v4_are_those_of_fp32_within_rounding(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_greedy_tokens_of_deepseek_v4_are_those_of_fp32_within_rounding(
+    dtype: str, tmp_path: Path
+) -> None:
     """The rounding is that of autocast: transformers' model in 16 bits stops on CPUs."""
     make_checkpoint(tmp_path, "DeepseekV4")
-    with engine(tmp_path, dtype="bfloat16") as llm:
+    with engine(tmp_path, dtype=dtype) as llm:
         found = generate(llm, prompts(60, 300), 20)
-    exact = load_reference(tmp_path, torch.bfloat16).float()
+    exact = load_reference(tmp_path, getattr(torch, dtype)).float()
     for prompt, tokens in zip(prompts(60, 300), found, strict=True):
         logits = full_forward(exact, prompt, tokens)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", getattr(torch, dtype)):
             rounded = full_forward(exact, prompt, tokens).float()
         assert gap(logits, tokens) <= 2 * distance(rounded, logits)
 
