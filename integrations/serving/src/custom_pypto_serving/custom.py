@@ -73,7 +73,19 @@ def npu_quant_lightning_indexer(*args: Any, **kwargs: Any) -> tuple[Tensor, Tens
     return indexer.npu_vllm_quant_lightning_indexer(*args, **{"layout_key": "PA_BSND", **kwargs})
 
 
-def compressor(*args: Any, **kwargs: Any) -> Tensor:
-    """Compress as vllm-ascend's op of this name; `rope_head_dim` follows `rope_cos`."""
-    sizes = dict(zip(("rope_head_dim", "cmp_ratio"), args[8:], strict=False))
-    return rows.compressor(*args[:8], **sizes, **kwargs)
+def compressor(
+    x: Tensor,
+    wkv: Tensor,
+    wgate: Tensor,
+    state_cache: Tensor,
+    ape: Tensor,
+    norm_weight: Tensor,
+    rope_sin: Tensor,
+    rope_cos: Tensor,
+    rope_head_dim: int,
+    cmp_ratio: int,
+    **others: Any,
+) -> Tensor:
+    """Compress as `custom_pypto_serving.compressor`; two sizes are in another place."""
+    first = x, wkv, wgate, state_cache, ape, norm_weight, rope_sin, rope_cos
+    return rows.compressor(*first, rope_head_dim=rope_head_dim, cmp_ratio=cmp_ratio, **others)

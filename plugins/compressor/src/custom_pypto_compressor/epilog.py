@@ -28,10 +28,11 @@ def norm_and_rotate(
         The rows, [.., D], in their dtype; their last R channels are rotated.
     """
     wide = torch.promote_types(rows.dtype, torch.float32)
-    size, rotated = rows.shape[-1], cos.shape[-1]
+    size, plain = rows.shape[-1], rows.shape[-1] - cos.shape[-1]
     normed = torch.nn.functional.rms_norm(rows.to(wide), (size,), weight.to(wide), eps)
-    plain, channels = normed.split([size - rotated, rotated], -1)
-    sizes, axis = ((-1, 2), -1) if interleaved else ((2, -1), -2)
-    first, second = channels.unflatten(-1, sizes).unbind(axis)
+    channels = normed[..., plain:]
+    pairs = cos.shape[-1] // 2
+    sizes, axis = ((pairs, 2), -1) if interleaved else ((2, pairs), -2)
+    first, second = channels.view(*channels.shape[:-1], *sizes).unbind(axis)
     turned = torch.stack((-second, first), axis).flatten(-2)
-    return torch.cat((plain, channels * cos + turned * sin), -1).to(rows.dtype)
+    return torch.cat((normed[..., :plain], channels * cos + turned * sin), -1).to(rows.dtype)
