@@ -27,6 +27,11 @@ _SHARED_KV = (
     " sinks metadata softmax_scale cmp_ratio ori_mask_mode ori_win_left ori_win_right layout_q"
     " layout_kv"
 )
+_HYPER = "x hc_fn hc_scale hc_base hc_mult hc_sinkhorn_iters norm_eps hc_eps *"
+_COMPRESSOR = (
+    "x wkv wgate state_cache ape norm_weight rope_sin rope_cos * state_block_table cu_seqlens"
+    " seqused start_pos rope_head_dim cmp_ratio coff norm_eps rotary_mode cache_mode"
+)
 _STEP = "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables"
 _SIZES = "num_seqs num_queries block_size"
 
@@ -41,6 +46,11 @@ ARGUMENTS = {
     "advance_step_flashattn_ascendc": f"{_SIZES} {_STEP}",
     "npu_sparse_attn_sharedkv": _SHARED_KV,
     "custom.npu_sparse_attn_sharedkv": _SHARED_KV,
+    "sparse_attn_sharedkv": _SHARED_KV,
+    "npu_hc_pre": _HYPER,
+    "npu_hc_post": "x residual post comb *",
+    "npu_vllm_quant_lightning_indexer": f"* {_QUANTISED} metadata cmp_ratio return_value",
+    "compressor": _COMPRESSOR,
     "lightning_indexer": f"query key weights * {_SELECTION}",
 }
 """By `Call.served`, in the order of the call; those before a ``*`` are passed by position."""

@@ -18,6 +18,8 @@ HEADS, LATENT, ROPE, INDEX_HEADS, SIZE, TOP_K, PAGES = 4, 32, 16, 64, 128, 8, 6
 QUANT = "npu_quant_lightning_indexer"
 ATTENTION = "npu_sparse_flash_attention"
 SHARED_KV = "npu_sparse_flash_mla"
+QUANT_V2 = "npu_quant_lightning_indexer_v2"
+VLLM_QUANT = "npu_vllm_quant_lightning_indexer"
 
 
 class Batch(NamedTuple):
@@ -147,6 +149,65 @@ def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     }
 
 
+def streams_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    """What a layer's hyper-connections take before it and, of another step, after it."""
+    x = normal(1, batch.tokens, 4, LATENT)
+    return {
+        "x": x,
+        "hc_fn": normal(2, 24, 4 * LATENT).float() / 16,
+        "hc_scale": normal(3, 3).float(),
+        "hc_base": normal(4, 24).float(),
+        "hc_mult": 4,
+        "hc_sinkhorn_iters": 5,
+        "norm_eps": 1e-6,
+        "hc_eps": 1e-3,
+    }
+
+
+def layer_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    return {
+        "x": normal(5, batch.tokens, LATENT),
+        "residual": normal(1, batch.tokens, 4, LATENT),
+        "post": normal(2, batch.tokens, 4).float(),
+        "comb": normal(3, batch.tokens, 4, 4).float(),
+    }
+
+
+def compressed_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    """Quantised keys for 4 tokens each."""
+    return quantised_arguments(batch) | {
+        "metadata": torch.zeros(1024, dtype=torch.int32),
+        "cmp_ratio": 4,
+        "return_value": False,
+    }
+
+
+def compressor_arguments(batch: Batch = MIXED) -> dict[str, Any]:
+    bounds = torch.tensor([0, *batch.query_ends], dtype=torch.int32)
+    starts = (torch.tensor(batch.lengths, dtype=torch.int32) - bounds.diff()).clamp(min=0)
+    rows = min(batch.tokens, batch.tokens // 4 + len(batch.lengths))
+    return {
+        "x": normal(1, batch.tokens, SIZE),
+        "wkv": normal(2, 2 * LATENT, SIZE) / 8,
+        "wgate": normal(3, 2 * LATENT, SIZE) / 8,
+        "state_cache": normal(4, PAGES, 16, 4 * LATENT).float(),
+        "ape": normal(5, 4, 2 * LATENT).float(),
+        "norm_weight": normal(6, LATENT),
+        "rope_sin": normal(7, rows, ROPE).float(),
+        "rope_cos": normal(8, rows, ROPE).float(),
+        "state_block_table": torch.tensor(batch.table, dtype=torch.int32),
+        "cu_seqlens": bounds,
+        "seqused": None,
+        "start_pos": starts,
+        "rope_head_dim": ROPE,
+        "cmp_ratio": 4,
+        "coff": 2,
+        "norm_eps": 1e-6,
+        "rotary_mode": 2,
+        "cache_mode": 1,
+    }
+
+
 def step_arguments(dtype: torch.dtype = torch.int64) -> dict[str, Any]:
     """Two queries of three sequences: the last one is padding, with a length and a block of 0."""
     return {
@@ -201,6 +262,53 @@ def check_shared_kv(result: Tensor, arguments: dict[str, Any]) -> None:
     torch.testing.assert_close(result, wanted, rtol=0.02, atol=0.002)
 
 
+def check_streams(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
+    eps = {name: arguments[name] for name in ("norm_eps", "hc_eps")}
+    given = (arguments[name] for name in ("x", "hc_fn", "hc_scale", "hc_base"))
+    y, post, mixing, *_ = reference("npu_mhc_pre")(*given, **eps)
+    comb, *_ = reference("npu_mhc_sinkhorn")(mixing, eps=1e-3, num_iters=5)
+    torch.testing.assert_close(result, (y, post, comb), rtol=0.01, atol=1e-3)
+
+
+def check_layer(result: Tensor, arguments: dict[str, Any]) -> None:
+    x, residual, post, comb = (each.double() for each in arguments.values())
+    wanted = post.unsqueeze(-1) * x.unsqueeze(-2) + comb.mT @ residual
+    torch.testing.assert_close(result, wanted.bfloat16(), rtol=0.01, atol=1e-3)
+
+
+def check_compressed(result: Tensor, arguments: dict[str, Any]) -> None:
+    names = "query key weights query_dequant_scale key_dequant_scale block_table cmp_ratio"
+    tokens = arguments["actual_seq_lengths_key"]
+    wanted, _ = reference(QUANT_V2)(
+        **{name: arguments[name] for name in names.split()},
+        topk=TOP_K,
+        quant_mode=2,
+        cu_seqlens_q=torch.nn.functional.pad(arguments["actual_seq_lengths_query"], (1, 0)),
+        seqused_k=tokens // 4,
+        cmp_residual_k=tokens % 4,
+        layout_q="TND",
+        layout_k="PA_BBND",
+        mask_mode=3,
+    )
+    assert torch.equal(result.sort(-1).values, wanted.sort(-1).values)
+
+
+def check_compressor(result: Tensor, arguments: dict[str, Any]) -> None:
+    """The state is written by now: the same tokens close the same rows again."""
+    names = "x wkv wgate state_cache ape cmp_ratio state_block_table cu_seqlens start_pos coff"
+    written = arguments["state_cache"].clone()
+    given = {name: arguments[name] for name in names.split()}
+    rows = reference("npu_compressor")(**given).double()
+    torch.testing.assert_close(written, arguments["state_cache"])
+    rows = torch.nn.functional.rms_norm(rows, (LATENT,), arguments["norm_weight"].double(), 1e-6)
+    for i in range(LATENT - ROPE, LATENT, 2):
+        cos, sin = (arguments[f"rope_{name}"][:, i - LATENT :][:, :2] for name in ("cos", "sin"))
+        first, second = rows[:, i].clone(), rows[:, i + 1].clone()
+        rows[:, i] = first * cos[:, 0] - second * sin[:, 0]
+        rows[:, i + 1] = second * cos[:, 1] + first * sin[:, 1]
+    torch.testing.assert_close(result, rows.bfloat16(), rtol=0.02, atol=0.01)
+
+
 def check_parts(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
     out, softmax_max, softmax_sum = result
     check_attention(out, arguments)
@@ -218,6 +326,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[..., None]]] 
     QUANT: (float8_arguments, check_quantised),
     ATTENTION: (attention_arguments, check_attention),
     "npu_sparse_attn_sharedkv": (shared_kv_arguments, check_shared_kv),
+    "sparse_attn_sharedkv": (shared_kv_arguments, check_shared_kv),
+    "npu_hc_pre": (streams_arguments, check_streams),
+    "npu_hc_post": (layer_arguments, check_layer),
+    VLLM_QUANT: (compressed_arguments, check_compressed),
+    "compressor": (compressor_arguments, check_compressor),
 }
 STEPS = [call for call in CALLS if call.op == "npu_advance_step_flashattn"]
 
@@ -257,7 +370,7 @@ def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> 
 
 
 STEP, NO_PADDING_STEP = "npu_advance_step_flashattn", "advance_step_flashattn_ascendc"
-OTHER_OP = f"this is a call of torch.ops._C_ascend.{QUANT} of vllm-ascend 0.20 to 0.22"
+OTHER_OP = f"of vllm-ascend 0.20 to 0.22: call {VLLM_QUANT}"
 ROWS = "must have num_seqs (3) rows"
 MAKERS = {
     **{op: make for op, (make, _) in FUNCTIONS.items()},
@@ -277,6 +390,13 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     (QUANT, "metadata", torch.zeros(8), OTHER_OP),
     (QUANT, "cmp_ratio", 4, OTHER_OP),
     (QUANT, "return_value", True, OTHER_OP),
+    (VLLM_QUANT, "key_quant_mode", 1, "must be 0, got 1; call npu_quant_lightning_indexer_v2"),
+    (VLLM_QUANT, "next_tokens", 0, f"must be {2**63 - 1}, got 0"),
+    (VLLM_QUANT, "layout_key", "TND", "must be 'PA_BSND', got 'TND'"),
+    ("npu_hc_pre", "hc_mult", 8, "must be 4, got 8"),
+    ("compressor", "rope_head_dim", 64, f"must be {ROPE}, got 64"),
+    ("compressor", "rotary_mode", 3, "must be 2, got 3; or 1"),
+    ("compressor", "cache_mode", 2, "must be 1, got 2"),
     (STEP, "spec_token", torch.zeros(2, 1), "must be None, got a tensor of shape"),
     (STEP, "accepted_num", torch.zeros(2, 1), "must be None, got a tensor of shape"),
     (NO_PADDING_STEP, "input_tokens", torch.tensor([1, 2]), ROWS),
@@ -345,6 +465,35 @@ def test_keys_that_are_not_paged(
         "layout_kv": layout,
     }
     check_attention(custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0], arguments)
+
+
+@pytest.mark.parametrize("mode", [0, 3])
+@pytest.mark.parametrize("layout", ["BSND", "TND"])
+def test_uncompressed_keys_are_selected_as_by_torch_npu_s_op(layout: str, mode: int) -> None:
+    given = float8_arguments() | {"layout_query": layout, "sparse_mode": mode}
+    if layout == "BSND":
+        for name in ("query", "weights", "query_dequant_scale"):
+            given[name] = given[name].unflatten(0, (2, 2))
+        given["actual_seq_lengths_query"] = torch.tensor([2, 1], dtype=torch.int32)
+    expected = custom_pypto_serving.npu_quant_lightning_indexer(**given).sort(-1).values
+    del given["layout_key"]  # the default is that of torch.ops.custom
+    positions, scores = custom_pypto_serving.custom.npu_quant_lightning_indexer(
+        **given, return_value=True
+    )
+    assert torch.equal(positions.sort(-1).values, expected)
+    assert torch.equal(scores == -torch.inf, positions == -1)
+
+
+def test_functions_of_custom_have_the_defaults_and_the_order_of_torch_ops_custom() -> None:
+    custom, names = custom_pypto_serving.custom, ARGUMENTS["compressor"].partition("*")[0].split()
+    given = compressor_arguments()
+    expected = custom_pypto_serving.compressor(**given)
+    given = compressor_arguments()
+    first = [given.pop(name) for name in (*names, "rope_head_dim", "cmp_ratio")]
+    assert torch.equal(custom.compressor(*first, **given), expected)
+    lengths = torch.tensor(MIXED.lengths, dtype=torch.int32)
+    metadata = custom.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, seqused_kv=lengths)
+    assert metadata.shape == (1024,)
 
 
 def test_adapters_are_traced_whole() -> None:

@@ -28,6 +28,13 @@ _ATTENTION = (
     " attention_mode=2, return_softmax_lse=False"
 )
 _SCALES = "query, key, weights, query_dequant_scale, key_dequant_scale"
+_SHARED_KV = (
+    "q, *, ori_kv=None, cmp_kv=None, ori_sparse_indices=None, cmp_sparse_indices=None,"
+    " ori_block_table=None, cmp_block_table=None, cu_seqlens_q=None, cu_seqlens_ori_kv=None,"
+    " cu_seqlens_cmp_kv=None, seqused_q=None, seqused_kv=None, sinks=None, metadata=None,"
+    " softmax_scale=0, cmp_ratio=0, ori_mask_mode=4, cmp_mask_mode=3, ori_win_left=128,"
+    " ori_win_right=0, layout_q='BSND', layout_kv='PA_ND', return_softmax_lse=False"
+)
 
 SIGNATURES = {
     "torch_npu.npu_lightning_indexer": _INDEXER,
@@ -51,12 +58,21 @@ SIGNATURES = {
     "torch.ops._C_ascend.npu_lightning_indexer_quant": (
         f"{_SCALES}, *, {_LENGTHS}, query_quant_mode=0, key_quant_mode=0, {_LAYOUTS}"
     ),
-    "torch.ops._C_ascend.npu_sparse_attn_sharedkv": (
-        "q, *, ori_kv=None, cmp_kv=None, ori_sparse_indices=None, cmp_sparse_indices=None,"
-        " ori_block_table=None, cmp_block_table=None, cu_seqlens_q=None, cu_seqlens_ori_kv=None,"
-        " cu_seqlens_cmp_kv=None, seqused_q=None, seqused_kv=None, sinks=None, metadata=None,"
-        " softmax_scale=0, cmp_ratio=0, ori_mask_mode=4, cmp_mask_mode=3, ori_win_left=128,"
-        " ori_win_right=0, layout_q='BSND', layout_kv='PA_ND', return_softmax_lse=False"
+    "torch.ops._C_ascend.npu_sparse_attn_sharedkv": _SHARED_KV,
+    "torch.ops.npu.sparse_attn_sharedkv": _SHARED_KV,
+    "torch.ops._C_ascend.npu_hc_post": "x, residual, post, comb",
+    "torch.ops._C_ascend.npu_vllm_quant_lightning_indexer": (
+        f"{_SCALES}, query_quant_mode=0, key_quant_mode=0, {_LENGTHS}, metadata=None, {_LAYOUTS},"
+        f" {_WINDOW}, cmp_ratio=1, return_value=False"
+    ),
+    # vllm-ascend has no defaults of these two; they are cann-recipes' and sgl-kernel-npu's.
+    "torch.ops._C_ascend.npu_hc_pre": (
+        "x, hc_fn, hc_scale, hc_base, hc_mult=4, hc_sinkhorn_iters=20, norm_eps=1e-6, hc_eps=1e-6"
+    ),
+    "torch.ops._C_ascend.compressor": (
+        "x, wkv, wgate, state_cache, ape, norm_weight, rope_sin, rope_cos, state_block_table=None,"
+        " cu_seqlens=None, seqused=None, start_pos=None, rope_head_dim=64, cmp_ratio=4, coff=1,"
+        " norm_eps=1e-6, rotary_mode=1, cache_mode=1"
     ),
     "torch.ops._C.advance_step_flashattn_ascendc": (
         "num_seqs, num_queries, block_size, input_tokens, sampled_token_ids, input_positions,"

@@ -7,6 +7,7 @@ from typing import Any
 import custom_pypto.core  # noqa: F401  (provides the ops)
 import pytest
 import torch
+from custom_pypto_compressor import norm_and_rotate
 from torch import Tensor, nn
 
 B, LENGTH, HIDDEN = 2, 83, 48
@@ -48,14 +49,12 @@ def make_compressor(name: str) -> tuple[nn.Module, Any]:
 
 
 def rotated(compressor: Any, rows: Tensor, first: int) -> Tensor:
-    """Norm and rotation, by transformers' own modules, of rows from number `first` on."""
-    import transformers.models.deepseek_v4.modeling_deepseek_v4 as v4
-
-    normed = compressor.kv_norm(rows)
+    """Norm and rotation of rows from number `first` on, by transformers' weight and angles."""
     numbers = torch.arange(first, first + rows.shape[1]).expand(B, -1)
     positions = numbers * compressor.compress_rate
-    cos, sin = compressor.rotary_emb(normed, position_ids=positions, layer_type="compress")
-    return v4.apply_rotary_pos_emb(normed.unsqueeze(1), cos, sin)
+    angles = compressor.rotary_emb(rows, position_ids=positions, layer_type="compress")
+    cos, sin = (each.repeat_interleave(2, -1) for each in angles)
+    return norm_and_rotate(rows, compressor.kv_norm.weight, cos, sin)
 
 
 @pytest.mark.parametrize(("name", "coff"), [("CSA", 2), ("HCA", 1)])
@@ -85,5 +84,5 @@ def test_rows_are_those_of_transformers(name: str, coff: int, chunks: tuple[int,
         )
         new = closed[:, : end // ratio - start // ratio]
         rows.append(rotated(compressor, new, start // ratio))
-        torch.testing.assert_close(torch.cat(rows, 2), expected, rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(torch.cat(rows, 1)[:, None], expected, rtol=1e-4, atol=1e-5)
     assert expected.shape[2] == LENGTH // ratio

@@ -1,4 +1,4 @@
-"""Ops that return only the first result, or have other defaults, as ``torch.ops.custom`` does."""
+"""Ops whose results, defaults or order of arguments are other ones in ``torch.ops.custom``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import attention, shared_kv
+from . import attention, indexer, rows, shared_kv
+from .hyper_connections import npu_hc_post as npu_hc_post
+from .hyper_connections import npu_hc_pre as npu_hc_pre
 
 
 def npu_lightning_indexer(*args: Any, **kwargs: Any) -> Tensor:
@@ -58,3 +60,32 @@ def npu_sparse_flash_attention(
 def npu_sparse_attn_sharedkv(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """Attend as vllm-ascend's op of this name; `ori_win_left` is 127 by default."""
     return shared_kv.npu_sparse_attn_sharedkv(*args, **{"ori_win_left": 127, **kwargs})
+
+
+def npu_sparse_attn_sharedkv_metadata(*args: Any, **kwargs: Any) -> Tensor:
+    """Return the metadata of a call of `npu_sparse_attn_sharedkv`; `cmp_ratio` is -1 by default."""
+    given = {"ori_win_left": 127, "cmp_ratio": -1, **kwargs}
+    return shared_kv.npu_sparse_attn_sharedkv_metadata(*args, **given)
+
+
+def npu_quant_lightning_indexer(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """Select as `npu_vllm_quant_lightning_indexer`; `layout_key` is 'PA_BSND' by default."""
+    return indexer.npu_vllm_quant_lightning_indexer(*args, **{"layout_key": "PA_BSND", **kwargs})
+
+
+def compressor(
+    x: Tensor,
+    wkv: Tensor,
+    wgate: Tensor,
+    state_cache: Tensor,
+    ape: Tensor,
+    norm_weight: Tensor,
+    rope_sin: Tensor,
+    rope_cos: Tensor,
+    rope_head_dim: int,
+    cmp_ratio: int,
+    **others: Any,
+) -> Tensor:
+    """Compress as `custom_pypto_serving.compressor`; two sizes are in another place."""
+    first = x, wkv, wgate, state_cache, ape, norm_weight, rope_sin, rope_cos
+    return rows.compressor(*first, rope_head_dim=rope_head_dim, cmp_ratio=cmp_ratio, **others)

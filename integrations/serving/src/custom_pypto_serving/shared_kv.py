@@ -42,6 +42,8 @@ def npu_sparse_attn_sharedkv(
         seqused_kv: [B], the tokens of each sequence. It has a row for each of them in `ori_kv`, and
             in `cmp_kv` one for `cmp_ratio` of them.
         metadata: of `npu_sparse_attn_sharedkv_metadata`.
+        ori_win_left: how many tokens before its own a token sees, so that 127 is a window of 128.
+            NPUs take 127 alone; engines pass it.
         softmax_scale: 0 is the size of q's heads to the power of -0.5.
 
     Returns:
@@ -74,6 +76,10 @@ def npu_sparse_attn_sharedkv(
         return_softmax_lse=return_softmax_lse,
     )
     return found
+
+
+sparse_attn_sharedkv = npu_sparse_attn_sharedkv
+"""The name in sgl-kernel-npu."""
 
 
 def npu_sparse_attn_sharedkv_metadata(

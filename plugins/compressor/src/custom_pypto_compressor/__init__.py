@@ -8,6 +8,7 @@ from typing import Any
 
 from custom_pypto_plugin import Autograd, Reference, SampleInput, hookimpl
 
+from .epilog import norm_and_rotate as norm_and_rotate
 from .ops import *
 
 
