@@ -14,7 +14,7 @@ import signal
 import sys
 import time
 
-_GRACE_S = 1.0
+_GRACE_S = 0.5
 
 
 def guard(pipe: int) -> None:
