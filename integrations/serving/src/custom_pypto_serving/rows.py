@@ -38,8 +38,6 @@ def compressor(
     Raises:
         ValueError: the op does not support an argument.
     """
-    from custom_pypto_compressor import norm_and_rotate
-
     require("compressor", "rope_head_dim", rope_head_dim, rope_cos.shape[-1], "rope_cos's columns")
     require("compressor", "cache_mode", cache_mode, 1, "rings are a mode of op npu_compressor")
     if rotary_mode != 1:
@@ -49,5 +47,8 @@ def compressor(
     rows = torch.ops.custom_pypto.npu_compressor(
         x, wkv, wgate, state_cache, ape, cmp_ratio, coff=coff, **options
     )
+    # An absent plugin is named by the op above.
+    from custom_pypto_compressor import norm_and_rotate
+
     inputs = rows, norm_weight, rope_cos, rope_sin
     return norm_and_rotate(*inputs, eps=norm_eps, interleaved=rotary_mode == 2)
