@@ -89,13 +89,6 @@ def test_what_the_stock_type_does_not_take_is_refused(
     assert not stock_graph.nodes
 
 
-def test_the_custom_type_has_no_such_limits(converter: Any, graph: Graph) -> None:
-    for changed, _ in OUTSIDE:
-        if "sparse_count" not in changed:
-            converter.convert_lightning_indexer(**call(**changed))
-    assert {node[0] for node in graph.nodes} == {"LightningIndexerPto"}
-
-
 @pytest.mark.parametrize("count", [1, 2048, 3072, 8192])
 def test_every_documented_count_goes_to_the_stock_type(
     converter: Any, stock_graph: Graph, count: int

@@ -70,16 +70,6 @@ def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(
         selection_comparison.compare(OP, expected.roll(1), expected, sample)
 
 
-@pytest.mark.parametrize("sample", list(samples.lightning_indexer("cpu")), ids=lambda s: s.name)
-def test_scores_are_those_of_the_reference(sample: SampleInput) -> None:
-    a = reference.bind(OP, sample.args, sample.kwargs)
-    rows, expected = list(selection_comparison.rows(a)), list(reference.score_rows(a))
-    for row, (at, scores) in zip(rows, expected, strict=True):
-        *token, head = row.at
-        assert (sum(token[:-1]) * a.query.shape[-3] + token[-1], head) == at
-        torch.testing.assert_close(row.scores, scores, equal_nan=True)
-
-
 def test_magnitudes_are_scores_with_every_product_made_positive() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([30], heads=6, key_heads=2))
     made_positive = [each.abs() for each in sample.args]
