@@ -39,10 +39,8 @@ SIZES: dict[str, tuple[list[int], int]] = {
 """act_seqs, and query tokens of each sequence."""
 
 
-BOUNDS = {
-    **dict.fromkeys(["w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "sin", "cos"], 0.1),
-    "in_beta_k": 0.0,
-}
+SMALL = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "sin", "cos")
+BOUNDS = {**dict.fromkeys(SMALL, 0.1), "in_beta_k": 0.0}
 """How far from 0 the values are; those of other tensors are up to 1."""
 
 
