@@ -73,18 +73,6 @@ def test_any_strides_give_a_contiguous_sum(self_layout: str, dtype: torch.dtype)
             assert result.is_contiguous(), other_layout
 
 
-@pytest.mark.parametrize(
-    "shape", [(1,), (2, 1, 3), (33, 129), (1, 200_000), (200_000, 1), (2,) * 12]
-)
-def test_any_shape(shape: tuple[int, ...]) -> None:
-    one, other = tensor(*shape), tensor(*shape, seed=1)
-    assert add_custom(one, other).equal(one + other)
-    reverse = tuple(range(one.dim()))[::-1]
-    assert add_custom(one.permute(reverse), other.permute(reverse)).equal(
-        (one + other).permute(reverse)
-    )
-
-
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_infinities_nan_and_the_largest_and_smallest_numbers(dtype: torch.dtype) -> None:
     limits = torch.finfo(dtype)

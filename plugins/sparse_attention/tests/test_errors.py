@@ -63,10 +63,8 @@ def test_no_cache_is_written_where_there_is_no_memory_for_the_indexer() -> None:
 
 @pytest.mark.parametrize("ends", [[3, 2], [3, 5]])
 def test_prefix_sums_that_are_wrong(ends: list[int]) -> None:
-    text = f"must be prefix sums, from 0 to the 4 tokens of query, got {ends[1]} for sequence 1 aft"
-    arguments = arguments_of(ATTENTION)
-    for name in ("query", "query_rope", "sparse_indices"):
-        arguments[name] = arguments[name].flatten(0, 1)
+    text = f"must be prefix sums, from 0 to the 3 tokens of query, got {ends[1]} for sequence 1 aft"
+    arguments = samples.attention_arguments(replace(samples.SMALL, tokens=2), layout="TND")
     name = "actual_seq_lengths_query"
     arguments[name] = torch.tensor(ends)
     assert_refused(ATTENTION, arguments, name, text, is_of_values=True)
