@@ -109,21 +109,27 @@ def test_float8_numbers_and_scales_of_both_signs(depth: int) -> None:
         assert_right(with_signs(sample, *arguments))
 
 
-def test_every_float8_number_is_taken_as_it_is() -> None:
-    codes = torch.arange(256, dtype=torch.uint8)
-    numbers = codes.view(E4M3).float()
+def order_of_numbers(key: torch.Tensor, scales: torch.Tensor, query_scale: float) -> list[int]:
+    """The order of keys of one number each, for one head of number 1 and weight 1."""
+    count = len(key)
     result = op(
-        torch.ones(1, 1, 1, 1).to(E4M3),
-        codes.view(E4M3).reshape(1, 256, 1, 1),
-        torch.ones(1, 1, 1).bfloat16(),
-        torch.ones(1, 1, 1),
-        torch.ones(1, 256, 1),
+        torch.ones(1, 1, 1, 1).to(key.dtype),
+        key.reshape(1, count, 1, 1),
+        torch.ones(1, 1, 1).half(),
+        torch.full((1, 1, 1), query_scale).half(),
+        scales.half().reshape(1, count, 1),
         *(0, 0),
-        sparse_count=256,
+        sparse_count=count,
         sparse_mode=0,
     )
-    scores = torch.relu(numbers).nan_to_num(-1.0)  # NaN comes last
-    assert result.flatten().equal(scores.argsort(descending=True, stable=True).int())
+    return result.flatten().tolist()
+
+
+def test_every_float8_number_is_taken_as_it_is() -> None:
+    numbers = torch.arange(256, dtype=torch.uint8).view(E4M3)
+    scores = torch.relu(numbers.float()).nan_to_num(-1.0)  # NaN comes last
+    order = scores.argsort(descending=True, stable=True).tolist()
+    assert order_of_numbers(numbers, torch.ones(256), 1.0) == order
 
 
 INF, NAN = float("inf"), float("nan")
@@ -154,16 +160,5 @@ ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [
 def test_scales_decide_the_order(
     key: list[int], scales: list[float], query_scale: float, order: list[int], dtype: torch.dtype
 ) -> None:
-    """One head of number 1 and weight 1."""
-    count = len(key)
-    result = op(
-        torch.ones(1, 1, 1, 1).to(dtype),
-        torch.tensor(key).to(dtype).reshape(1, count, 1, 1),
-        torch.ones(1, 1, 1).half(),
-        torch.full((1, 1, 1), query_scale).half(),
-        torch.tensor(scales).half().reshape(1, count, 1),
-        *(0, 0),
-        sparse_count=count,
-        sparse_mode=0,
-    )
-    assert result.flatten().tolist() == order
+    found = order_of_numbers(torch.tensor(key).to(dtype), torch.tensor(scales), query_scale)
+    assert found == order

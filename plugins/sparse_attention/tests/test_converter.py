@@ -57,10 +57,6 @@ def in_graph(call: samples.Arguments) -> dict[str, Any]:
     }
 
 
-def fused_arguments(sizes: samples.Sizes) -> dict[str, Any]:
-    return in_graph(samples.fused_arguments(sizes))
-
-
 def mla_arguments(sizes: samples.Sizes = SIZES) -> dict[str, Any]:
     return in_graph(samples.mla_arguments(sizes))
 
@@ -146,6 +142,7 @@ def test_what_a_stock_type_does_not_take_is_refused_before_a_node_is_made(
 def test_fused_op_with_weights_that_nz_order_cannot_hold_is_made_of_its_pieces(
     converter: Any, graph: Graph, changed: dict[str, Any]
 ) -> None:
+    arguments = in_graph(samples.fused_arguments(replace(SIZES, **changed)))
     with pytest.raises(RuntimeError, match="a limit of aclnn"):
-        converter.convert_sparse_attention(**fused_arguments(replace(SIZES, **changed)))
+        converter.convert_sparse_attention(**arguments)
     assert not graph.nodes

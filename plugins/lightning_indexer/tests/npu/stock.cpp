@@ -110,21 +110,18 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerGrad, at::Tensor query, at::Tensor k
   std::ignore = std::tie(headNum, preTokens, nextTokens, determinstic);
   need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
        "query must be FLOAT16 or BFLOAT16");
-  for (const at::Tensor* each : {&query, &key, &dy, &weights, &dq, &dk, &dweights}) {
-    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+  const std::initializer_list<const at::Tensor*> tensors = {&query, &key, &dy,      &weights,
+                                                            &dq,    &dk,  &dweights};
+  const Optional indices = sparse_indices;
+  check_common(tensors, query, key, {&indices, &actual_seq_lengths_query, &actual_seq_lengths_key},
+               layout, layout, false, sparseMode);
+  for (const at::Tensor* each : tensors) {
     need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
   }
-  need(sparse_indices.scalar_type() == at::kInt && sparse_indices.is_contiguous(),
-       "sparse_indices must be contiguous and INT32");
-  for (const auto* each : {&actual_seq_lengths_query, &actual_seq_lengths_key}) {
+  for (const Optional* each : {&actual_seq_lengths_query, &actual_seq_lengths_key}) {
     need(each->has_value() == (layout == "TND"), "lengths go with TND");
-    need(!*each || (*each)->scalar_type() == at::kInt, "lengths must be INT32");
   }
-  need(query.size(-2) == 64 && key.size(-2) == 1, "N1 must be 64, and N2 1");
-  need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
-  need(sparse_indices.size(-1) == 2048, "TopK must be 2048");
-  need(query.dim() == (layout == "BSND" ? 4 : 3), "query is of another layout");
-  need(sparseMode == 0 || sparseMode == 3, "sparse_mode must be 0 or 3");
+  need(query.size(-2) == 64 && sparse_indices.size(-1) == 2048, "N1 must be 64, and TopK 2048");
   const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
       actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAllTokens, kAllTokens);
