@@ -426,17 +426,6 @@ def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_six
     assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
 
 
-def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
-    arguments = attention_arguments() | {"return_softmax_lse": True, "layout_query": "BSND"}
-    for name in ("query", "query_rope", "sparse_indices"):
-        arguments[name] = arguments[name].unflatten(0, (2, 2))
-    arguments["sparse_indices"] = torch.zeros_like(arguments["sparse_indices"])
-    arguments["actual_seq_lengths_query"] = None
-    out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
-    assert out.shape == (2, 2, HEADS, LATENT)
-    assert [part.shape for part in parts] == [(2, 1, 2, HEADS)] * 2
-
-
 @pytest.mark.parametrize(
     ("layout", "batch", "query_ends", "key_ends"),
     [("BSND", (2,), None, None), ("TND", (), [1, 2], [13, 20])],
@@ -457,8 +446,12 @@ def test_keys_that_are_not_paged(
         "actual_seq_lengths_kv": key_ends and torch.tensor(key_ends),
         "layout_query": layout,
         "layout_kv": layout,
+        "return_softmax_lse": True,
     }
-    check_attention(custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0], arguments)
+    out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
+    check_attention(out, arguments)
+    published = (2, 1, 2, HEADS) if layout == "BSND" else (1, 2, HEADS)
+    assert [part.shape for part in parts] == [published] * 2
 
 
 @pytest.mark.parametrize("mode", [0, 3])

@@ -44,7 +44,6 @@ LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
     "permuted": lambda x: x.permute(1, 2, 0).contiguous().permute(2, 0, 1),
     "gaps": lambda x: torch.stack([x, x], -1)[..., 1],
     "padded_rows": lambda x: torch.cat([x, x], -1)[..., : x.shape[-1]],
-    "every_other_row": lambda x: torch.cat([x, x], 1)[:, ::2],
     "expanded_first": lambda x: x[:1].expand_as(x),
     "expanded_middle": lambda x: x[:, :1].expand_as(x),
     "expanded_last": lambda x: x[..., :1].expand_as(x),

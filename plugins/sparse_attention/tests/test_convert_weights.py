@@ -270,7 +270,6 @@ STATES: dict[str, tuple[dict[str, Tensor | None], str]] = {
 }
 OPTIONS: list[tuple[dict[str, Any], torch.dtype, str]] = [
     ({"heads": 1}, BF16, r"'o_proj.weight' must have the shape \[96, 40\], got \[96, 48\]"),
-    ({"heads": 0}, BF16, "heads' must be positive, got 0"),
     ({"scale": float("nan")}, BF16, "scale' must be positive, got nan"),
     ({"rms_epsilon": -1}, BF16, "rms_epsilon' must be positive, got -1"),
     ({"index_rope": "neox"}, BF16, "must be 'half_split' or 'interleaved', got 'neox'"),
