@@ -12,6 +12,7 @@ import custom_pypto_serving
 import pytest
 import torch
 from calls import ARGUMENTS, CALLS, Call
+from custom_pypto_compressor import norm_and_rotate
 from torch import Tensor
 
 HEADS, LATENT, ROPE, INDEX_HEADS, SIZE, TOP_K, PAGES = 4, 32, 16, 64, 128, 8, 6
@@ -151,9 +152,8 @@ def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
 
 def streams_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     """What a layer's hyper-connections take before it and, of another step, after it."""
-    x = normal(1, batch.tokens, 4, LATENT)
     return {
-        "x": x,
+        "x": normal(1, batch.tokens, 4, LATENT),
         "hc_fn": normal(2, 24, 4 * LATENT).float() / 16,
         "hc_scale": normal(3, 3).float(),
         "hc_base": normal(4, 24).float(),
@@ -300,13 +300,13 @@ def check_compressor(result: Tensor, arguments: dict[str, Any]) -> None:
     given = {name: arguments[name] for name in names.split()}
     rows = reference("npu_compressor")(**given).double()
     torch.testing.assert_close(written, arguments["state_cache"])
-    rows = torch.nn.functional.rms_norm(rows, (LATENT,), arguments["norm_weight"].double(), 1e-6)
-    for i in range(LATENT - ROPE, LATENT, 2):
-        cos, sin = (arguments[f"rope_{name}"][:, i - LATENT :][:, :2] for name in ("cos", "sin"))
-        first, second = rows[:, i].clone(), rows[:, i + 1].clone()
-        rows[:, i] = first * cos[:, 0] - second * sin[:, 0]
-        rows[:, i + 1] = second * cos[:, 1] + first * sin[:, 1]
-    torch.testing.assert_close(result, rows.bfloat16(), rtol=0.02, atol=0.01)
+    rotated = norm_and_rotate(
+        rows,
+        *(arguments[name].double() for name in ("norm_weight", "rope_cos", "rope_sin")),
+        eps=1e-6,
+        interleaved=True,
+    )
+    torch.testing.assert_close(result, rotated.bfloat16(), rtol=0.02, atol=0.01)
 
 
 def check_parts(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
@@ -383,13 +383,9 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     (ATTENTION, "attention_mode", 0, "must be 2, got 0"),
     (ATTENTION, "sinks", torch.zeros(HEADS), "must be None"),
     (ATTENTION, "pre_tokens", 1024, f"must be {2**63 - 1}, got 1024"),
-    (ATTENTION, "next_tokens", 0, f"must be {2**63 - 1}, got 0"),
     (ATTENTION, "value", normal(8, PAGES, 16, 1, LATENT), "must be the same tensor as key"),
     (ATTENTION, "query_rope", None, "must be given for attention_mode 2"),
-    (ATTENTION, "key_rope", None, "must be given for attention_mode 2"),
     (QUANT, "metadata", torch.zeros(8), OTHER_OP),
-    (QUANT, "cmp_ratio", 4, OTHER_OP),
-    (QUANT, "return_value", True, OTHER_OP),
     (VLLM_QUANT, "key_quant_mode", 1, "must be 0, got 1; call npu_quant_lightning_indexer_v2"),
     (VLLM_QUANT, "next_tokens", 0, f"must be {2**63 - 1}, got 0"),
     (VLLM_QUANT, "layout_key", "TND", "must be 'PA_BSND', got 'TND'"),
@@ -398,9 +394,7 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     ("compressor", "rotary_mode", 3, "must be 2, got 3; or 1"),
     ("compressor", "cache_mode", 2, "must be 1, got 2"),
     (STEP, "spec_token", torch.zeros(2, 1), "must be None, got a tensor of shape"),
-    (STEP, "accepted_num", torch.zeros(2, 1), "must be None, got a tensor of shape"),
     (NO_PADDING_STEP, "input_tokens", torch.tensor([1, 2]), ROWS),
-    (NO_PADDING_STEP, "slot_mapping", torch.zeros(2, dtype=torch.int32), ROWS),
     (NO_PADDING_STEP, "block_tables", torch.zeros(2, 2, dtype=torch.int32), ROWS),
 ]
 
@@ -432,17 +426,6 @@ def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_six
     assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
 
 
-def test_the_softmax_parts_of_a_bsnd_query_have_the_published_shape() -> None:
-    arguments = attention_arguments() | {"return_softmax_lse": True, "layout_query": "BSND"}
-    for name in ("query", "query_rope", "sparse_indices"):
-        arguments[name] = arguments[name].unflatten(0, (2, 2))
-    arguments["sparse_indices"] = torch.zeros_like(arguments["sparse_indices"])
-    arguments["actual_seq_lengths_query"] = None
-    out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
-    assert out.shape == (2, 2, HEADS, LATENT)
-    assert [part.shape for part in parts] == [(2, 1, 2, HEADS)] * 2
-
-
 @pytest.mark.parametrize(
     ("layout", "batch", "query_ends", "key_ends"),
     [("BSND", (2,), None, None), ("TND", (), [1, 2], [13, 20])],
@@ -463,8 +446,12 @@ def test_keys_that_are_not_paged(
         "actual_seq_lengths_kv": key_ends and torch.tensor(key_ends),
         "layout_query": layout,
         "layout_kv": layout,
+        "return_softmax_lse": True,
     }
-    check_attention(custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0], arguments)
+    out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
+    check_attention(out, arguments)
+    published = (2, 1, 2, HEADS) if layout == "BSND" else (1, 2, HEADS)
+    assert [part.shape for part in parts] == [published] * 2
 
 
 @pytest.mark.parametrize("mode", [0, 3])

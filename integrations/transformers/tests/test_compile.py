@@ -85,10 +85,7 @@ def test_prefill(family: str, backend: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "options"),
-    [
-        ("growing", {}),
-        ("static", {"dynamic": True, "backend": "eager"}),
-    ],
+    [("growing", {}), ("static", {"dynamic": True, "backend": "eager"})],
     ids=["growing", "static, with sizes that are symbols"],
 )
 def test_a_step_of_decoding(kind: str, options: dict[str, Any]) -> None:

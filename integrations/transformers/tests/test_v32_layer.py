@@ -15,20 +15,6 @@ from examples.transformers_model import build
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
-CONTEXT = 2304
-
-
-def make(**changes: int) -> Any:
-    sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, **changes}
-    return build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
-
-
-def make_cache(kind: type, config: Any, tokens: int) -> Any:
-    """Make a cache with random keys of this number of tokens."""
-    cache = kind(config=config)
-    append(cache, config, tokens, seed=1)
-    return cache
-
 
 def allocations(model: Any, cache: Any) -> Counter[int]:
     """Count the allocations of a decode step by their bytes."""
@@ -49,16 +35,20 @@ def extra_allocations(model: Any, cache: type) -> list[int]:
 
     The others are torch's, and depend on the processor: torch may reorder weights.
     """
-    short, long = (
-        allocations(model, make_cache(cache, model.config, tokens)) for tokens in (SHORT, LONG)
-    )
-    return sorted((long - short).elements())
+    found = []
+    for tokens in (SHORT, LONG):
+        filled = cache(config=model.config)
+        append(filled, model.config, tokens, seed=1)
+        found.append(allocations(model, filled))
+    return sorted((found[1] - found[0]).elements())
 
 
 @pytest.fixture(scope="module")
 def narrow() -> Any:
     """Latents and index keys of the real sizes, and little else."""
-    return make(hidden_size=64, num_attention_heads=2, num_key_value_heads=2, q_lora_rank=32)
+    sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "hidden_size": 64}
+    sizes |= {"num_attention_heads": 2, "num_key_value_heads": 2, "q_lora_rank": 32}
+    return build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
 
 
 def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:

@@ -112,13 +112,7 @@ V4_SIZES: dict[str, Any] = {
     "o_lora_rank": 32,
     "index_topk": 4,
     "sliding_window": 12,
-    "rope_parameters": {
-        "rope_type": "yarn",
-        "factor": 16,
-        "original_max_position_embeddings": 65536,
-        "beta_fast": 32,
-        "beta_slow": 1,
-    },
+    "rope_parameters": {**YARN, "factor": 16.0, "original_max_position_embeddings": 65536},
 }
 POOLED_SIZES: dict[str, Any] = {
     "qk_rope_head_dim": 0,

@@ -37,28 +37,21 @@ def test_a_missing_name_or_attribute_is_named(vllm: Any, path: str) -> None:
     assert_named(path)
 
 
-@pytest.mark.parametrize("change", ["renamed", "another"])
+@pytest.mark.parametrize("change", ["renamed", "another", "without the optional ones"])
 @pytest.mark.parametrize(("module", "name", "use"), [each for each in USES if "(" in each[2]])
 def test_a_changed_signature_is_named(
     vllm: Any, monkeypatch: pytest.MonkeyPatch, change: str, module: str, name: str, use: str
 ) -> None:
     attribute, _, parameters = use[:-1].partition("(")
     known = [each for each in parameters.split(",") if each and each[-1] != "?"]
-    changed = [*known, "more"] if change == "another" else ["other", *known[1:]]
+    changed = {"renamed": ["other", *known[1:]], "another": [*known, "more"]}.get(change, known)
     function = eval(f"lambda {','.join(changed)}: None")
     owner = vllm.owner(f"{module}.{name}") if attribute else vllm.module(module)
     monkeypatch.setattr(owner, attribute or name, function)
-    assert_named(f"{module}.{name}{'.' if attribute else ''}{use}")
-
-
-def test_an_optional_parameter_may_be_missing(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    (optional,) = (each for each in USES if "?" in each[2])
-    module, name, use = optional
-    attribute, _, parameters = use[:-1].partition("(")
-    known = ",".join(each for each in parameters.split(",") if each[-1] != "?")
-    owner = vllm.owner(f"{module}.{name}")
-    monkeypatch.setattr(owner, attribute, eval(f"lambda {known}: None"))
-    assert names.mismatch() is None
+    if changed == known:
+        assert names.mismatch(is_v4=True) is None
+    else:
+        assert_named(f"{module}.{name}{'.' if attribute else ''}{use}")
 
 
 @pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])
@@ -78,14 +71,10 @@ def test_another_release_is_refused_and_left_as_it_is(
     assert caplog.messages == [sentence]
 
 
-def test_names_of_deepseek_v4_are_not_needed_for_another_model(vllm: Any) -> None:
-    vllm.remove("vllm.models.deepseek_v4.attention.DeepseekV4Attention")
-    assert names.mismatch() is None
-
-
-def test_vllm_keeps_its_own_deepseek_v4_if_that_differs(vllm: Any) -> None:
+def test_vllm_keeps_its_own_deepseek_v4_alone_if_that_differs(vllm: Any) -> None:
     theirs = vllm.module(names.MODULE_OF_V4).DeepseekV4ForCausalLM = type("Theirs", (), {})
     vllm.remove("vllm.models.deepseek_v4.attention.DeepseekV4Attention")
+    assert names.mismatch() is None
     assert importlib.import_module("custom_pypto_vllm.model_of_v4").DeepseekV4ForCausalLM is theirs
 
 

@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestAddCustom(custom_pypto_testing.Conformance):
-    plugin = "add_custom"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestAddCustom(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "add_custom"
     files = ("test_add_custom.py",)

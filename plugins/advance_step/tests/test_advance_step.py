@@ -94,25 +94,3 @@ def test_the_other_name_takes_the_arguments_in_its_order() -> None:
     numbers = [given.pop(name) for name in ("num_seqs", "num_queries", "block_size")]
     assert custom_pypto_advance_step.adv_step_flash(*numbers, *given.values()) is None
     assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
-
-
-class Step(torch.nn.Module):
-    """A step whose scalars are sizes of its tensors."""
-
-    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
-        sequences = tensors[0].shape[0]
-        advance_step(*tensors, sequences, sequences, 4)
-        return tensors[0] + 1  # after the op has written it
-
-
-def of_batch(sequences: int) -> tuple[torch.Tensor, ...]:
-    columns = [torch.arange(sequences) + start for start in (0, 50, 0, 3, 0)]
-    return (*columns, torch.arange(4 * sequences).view(sequences, 4))
-
-
-def test_exported_program_takes_another_batch() -> None:
-    dynamic = {"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in range(6))}
-    program = torch.export.export(Step(), of_batch(5), dynamic_shapes=dynamic)
-    expected, actual = of_batch(9), of_batch(9)
-    assert torch.equal(program.module()(*actual), Step()(*expected))
-    assert [each.tolist() for each in actual] == [each.tolist() for each in expected]

@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestLightningIndexer(custom_pypto_testing.Conformance):
-    plugin = "lightning_indexer"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestLightningIndexer(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "lightning_indexer"
     files = ("test_scores.py", "test_selection.py", "test_quant.py")

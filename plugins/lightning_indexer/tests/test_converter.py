@@ -65,35 +65,38 @@ def quant_call(
     }
 
 
-OUTSIDE: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"heads": 65}, "'query' must have at most 64 heads, got 65"),
-    ({"size": 64}, "'query' must have heads of size 128, got 64"),
-    ({"dtype": torch.float32}, "'query' must be bfloat16 or float16, got float32"),
-    ({"key_heads": 2}, "'key' must have 1 head, got 2"),
-    ({"block_size": 40}, "multiple of 16 and at most 1024, got 40"),
-    ({"block_size": 1040}, "multiple of 16 and at most 1024, got 1040"),
-    ({"sparse_count": 2049}, "must be at most 2048, or a multiple of 1024 up to 8192, got 2049"),
-    ({"sparse_count": 9216}, "got 9216"),
-)
+OP, QUANT = "lightning_indexer", "quant_lightning_indexer"
+HEADS = "'query' must have at most 64 heads, got 65"
+BLOCKS = "multiple of 16 and at most 1024, got"
+OUTSIDE: list[tuple[str, dict[str, Any], str]] = [
+    (OP, {"heads": 65}, HEADS),
+    (OP, {"size": 64}, "'query' must have heads of size 128, got 64"),
+    (OP, {"dtype": torch.float32}, "'query' must be bfloat16 or float16, got float32"),
+    (OP, {"key_heads": 2}, "'key' must have 1 head, got 2"),
+    (OP, {"block_size": 40}, f"{BLOCKS} 40"),
+    (OP, {"sparse_count": 2049}, "at most 2048, or a multiple of 1024 up to 8192, got 2049"),
+    (QUANT, {"heads": 65}, HEADS),
+    (QUANT, {"dtype": torch.bfloat16}, "'weights' must be float16, got bfloat16"),
+    (QUANT, {"block_size": 40}, f"{BLOCKS} 40"),
+    (QUANT, {"sparse_count": 2049}, "'sparse_count' must be at most 2048, got 2049"),
+]
+LIMIT_OF = {
+    OP: "LightningIndexerPto of an opp package has none",
+    QUANT: "a limit of aclnnQuantLightningIndexer, which CANN ships",
+}
 
 
-@pytest.mark.parametrize(("changed", "message"), OUTSIDE)
+@pytest.mark.parametrize(("op", "changed", "message"), OUTSIDE)
 def test_what_the_stock_type_does_not_take_is_refused(
-    converter: Any, stock_graph: Graph, changed: dict[str, Any], message: str
+    converter: Any, stock_graph: Graph, op: str, changed: dict[str, Any], message: str
 ) -> None:
+    make = {OP: call, QUANT: quant_call}[op]
     with pytest.raises(RuntimeError) as caught:
-        converter.convert_lightning_indexer(**call(**changed))
-    assert str(caught.value).startswith("npu_lightning_indexer_pto: argument '")
+        getattr(converter, f"convert_{op}")(**make(**changed))
+    assert str(caught.value).startswith(f"npu_{op}{'_pto' * (op == OP)}: argument '")
     assert message in str(caught.value)
-    assert "LightningIndexerPto of an opp package has none" in str(caught.value)
+    assert LIMIT_OF[op] in str(caught.value)
     assert not stock_graph.nodes
-
-
-def test_the_custom_type_has_no_such_limits(converter: Any, graph: Graph) -> None:
-    for changed, _ in OUTSIDE:
-        if "sparse_count" not in changed:
-            converter.convert_lightning_indexer(**call(**changed))
-    assert {node[0] for node in graph.nodes} == {"LightningIndexerPto"}
 
 
 @pytest.mark.parametrize("count", [1, 2048, 3072, 8192])
@@ -102,22 +105,3 @@ def test_every_documented_count_goes_to_the_stock_type(
 ) -> None:
     converter.convert_lightning_indexer(**call(sparse_count=count))
     assert stock_graph.nodes[0][2]["sparse_count"] == count
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"heads": 65}, "'query' must have at most 64 heads, got 65"),
-        ({"dtype": torch.bfloat16}, "'weights' must be float16, got bfloat16"),
-        ({"block_size": 40}, "multiple of 16 and at most 1024, got 40"),
-        ({"sparse_count": 2049}, "'sparse_count' must be at most 2048, got 2049"),
-    ],
-)
-def test_what_cann_s_int8_type_does_not_take_is_refused(
-    converter: Any, graph: Graph, changed: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(RuntimeError) as caught:
-        converter.convert_quant_lightning_indexer(**quant_call(**changed))
-    assert message in str(caught.value)
-    assert "a limit of aclnnQuantLightningIndexer, which CANN ships" in str(caught.value)
-    assert not graph.nodes

@@ -36,15 +36,9 @@ def test_the_derivative_of_a_product_that_is_zero_is_zero() -> None:
 
 
 def test_the_backward_refuses_a_position_that_is_no_key() -> None:
-    query, key, weights = (each.detach() for each in tensors())
-    name = "sparse_indices"
-    given = {
-        "query": query,
-        "key": key,
-        "dy": torch.zeros(2, 7, 1, 3),
-        name: torch.full((2, 7, 1, 3), 45),
-        "weights": weights,
-    }
+    given = dict(zip(("query", "key", "weights"), map(Tensor.detach, tensors()), strict=True))
+    name, shape = "sparse_indices", (2, 7, 1, 3)
+    given |= {"dy": torch.zeros(shape), name: torch.full(shape, 45)}
     text = "must hold -1 or positions below 45, the keys of the sequence, got"
     assert_refused(f"{OP}_grad", given, name, text, is_of_values=True)
 

@@ -32,12 +32,6 @@ def test_random_paged_batches(random_sizes: Sizes, dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_more_keys_than_are_selected(dtype: torch.dtype) -> None:
-    sizes = Sizes([5000, 9001], 2, 16, depth=32, block_size=128, dtype=dtype)
-    assert_right(paged("cpu", "", sizes, sparse_count=700))
-
-
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_bits_do_not_depend_on_how_a_ragged_batch_is_split(dtype: torch.dtype) -> None:
     lengths = [3001, 40, 1, 0, 2200, 97, 96]
     sizes = Sizes(lengths, 17, 16, depth=64, block_size=128, dtype=dtype)

@@ -64,7 +64,6 @@ PATTERNS: dict[str, Callable[[int], torch.Tensor]] = {
     "ascending": lambda n: torch.arange(n).float(),
     "few-values": lambda n: (torch.arange(n) * 7919 % 5).float(),
     "mostly-zero": lambda n: torch.where(torch.arange(n) % 97 == 3, random_scores(n), 0.0),
-    "one-winner-a-block": lambda n: (torch.arange(n) % 128 == 77).float(),
     "subnormal": lambda n: (torch.arange(n) * 7919 % n).to(torch.int32).view(torch.float32),
     "specials": lambda n: random_scores(n).where(
         torch.arange(n) % 3 > 0, torch.tensor(SPECIALS).repeat(n)[:n]

@@ -71,22 +71,16 @@ def test_rows_behind_the_used_ones_are_none() -> None:
 
 SAMPLES = {sample.name: sample for sample in lightning_indexer("cpu")}
 MOST = 2**31 - 1
-OFFSETS = "output_idx_offset"
+OFFSETS, COMPRESSED = "output_idx_offset", "paged-compressed"
 REFUSED = [
     ("tnd", "cu_seqlens_q", int32(1, 3, 5, 5, 9), "got 1 after 0 at index 0"),
     ("tnd", "cu_seqlens_k", int32(0, 40, 39, 57, 137), "got 39 after 40 at index 2"),
-    ("tnd", "cu_seqlens_q", int32(0, 3, 5, 5, 10), "got 10 after 5 at index 4"),
     ("tnd", "seqused_q", int32(3, 3, 0, 4), "between 0 and 2 (the tokens of the sequence), got 3"),
     ("paged", "seqused_k", int32(37, 5, 129), "got 129 for sequence 2"),
     ("paged", "seqused_q", int32(2, 2, -1), "got -1 for sequence 2"),
-    (
-        "paged-compressed",
-        "cmp_residual_k",
-        int32(0, 4, 1),
-        "between 0 and 3 (cmp_ratio - 1), got 4",
-    ),
-    ("paged-compressed", OFFSETS, int32(*[[[0], [-1]]] * 3), "got -1 for query token 1"),
-    ("paged-compressed", OFFSETS, int32(*[[[MOST], [0]]] * 3), f"got {MOST} for query token 0"),
+    (COMPRESSED, "cmp_residual_k", int32(0, 4, 1), "between 0 and 3 (cmp_ratio - 1), got 4"),
+    (COMPRESSED, OFFSETS, int32(*[[[0], [-1]]] * 3), "got -1 for query token 1"),
+    (COMPRESSED, OFFSETS, int32(*[[[MOST], [0]]] * 3), f"got {MOST} for query token 0"),
 ]
 
 

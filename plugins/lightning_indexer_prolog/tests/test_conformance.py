@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestLightningIndexerProlog(custom_pypto_testing.Conformance):
-    plugin = "lightning_indexer_prolog"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestLightningIndexerProlog(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "lightning_indexer_prolog"
     files = ("test_prolog.py",)

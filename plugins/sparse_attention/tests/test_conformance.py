@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestSparseAttention(custom_pypto_testing.Conformance):
-    plugin = "sparse_attention"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestSparseAttention(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "sparse_attention"
     files = ("test_attention.py", "test_fused.py", "test_prologs.py")

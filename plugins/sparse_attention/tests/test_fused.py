@@ -1,7 +1,5 @@
 """npu_sparse_attention_pto as a whole."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 from custom_pypto_sparse_attention import reference, samples
@@ -53,17 +51,6 @@ def test_equals_its_pieces_bit_for_bit(name: str) -> None:
         assert torch.equal(whole[cache], pieces[cache])
 
 
-def test_rows_before_the_first_token_are_zero() -> None:
-    sizes = replace(samples.SMALL, lengths=(0, 1, 2, 20), tokens=3)
-    out = fused(**samples.fused_arguments(sizes))
-    assert [int(out[b, s].count_nonzero()) == 0 for b in range(4) for s in range(3)] == [
-        *(True, True, True),
-        *(True, True, False),
-        *(True, False, False),
-        *(False, False, False),
-    ]
-
-
 def test_the_original_of_a_lazily_cloned_cache_is_left_alone() -> None:
     expected, arguments, untouched = (samples.fused_arguments(samples.SMALL) for _ in range(3))
     lazy = arguments | {cache: torch._lazy_clone(arguments[cache]) for cache in CACHES}
@@ -71,18 +58,6 @@ def test_the_original_of_a_lazily_cloned_cache_is_left_alone() -> None:
     for cache in CACHES:
         assert torch.equal(lazy[cache], expected[cache])
         assert torch.equal(arguments[cache], untouched[cache])
-
-
-def test_of_equal_slots_the_last_token_wins() -> None:
-    shared = samples.fused_arguments(samples.WIDE)
-    slots = shared["cache_index"]
-    shared["cache_index"] = torch.full_like(slots, int(slots[-1, -1]))
-    fused(**shared)
-    alone = samples.mla_arguments(samples.WIDE)
-    last = {name: alone[name][-1:, -1:] for name in ("x", "sin", "cos", "cache_index")}
-    torch.ops.custom_pypto.npu_mla_prolog(**alone | last)
-    for cache in ("kv_cache", "kr_cache"):
-        assert torch.equal(shared[cache], alone[cache])
 
 
 def test_does_not_read_what_no_sequence_uses() -> None:

@@ -20,9 +20,7 @@ fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 Arguments = dict[str, Tensor]
 
 V32 = samples.DEEPSEEK_V32
-HIDDEN, QUERY_RANK, HEADS, NOPE = V32.hidden, V32.query_rank, V32.heads, V32.nope
-ROPE, LATENT, INDEX_HEADS, INDEX_SIZE = V32.rope, V32.latent, V32.index_heads, V32.index_size
-BLOCK = V32.block_size
+ROPE, LATENT, BLOCK = V32.rope, V32.latent, V32.block_size
 
 RTOL, ATOL = 0.03, 1e-4
 PART, L2 = 0.999, 5e-3
@@ -41,8 +39,32 @@ SIZES: dict[str, tuple[list[int], int]] = {
 """act_seqs, and query tokens of each sequence."""
 
 
-def uniform(generator: torch.Generator, bound: float, *shape: int) -> Tensor:
-    return torch.empty(shape, dtype=torch.bfloat16).uniform_(-bound, bound, generator=generator)
+SMALL = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "sin", "cos")
+BOUNDS = {**dict.fromkeys(SMALL, 0.1), "in_beta_k": 0.0}
+"""How far from 0 the values are; those of other tensors are up to 1."""
+
+
+def draw_nothing(data: samples.Data, *shape: int, **_: float) -> Tensor:
+    return torch.empty(shape, dtype=data.sizes.dtype)
+
+
+def arguments(lengths: list[int], tokens: int) -> Arguments:
+    """A call without values in its floating-point tensors; the new tokens' slots are anywhere."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(samples.Data, "normal", draw_nothing)
+        given = samples.fused_arguments(replace(V32, lengths=tuple(lengths), tokens=tokens))
+    generator = torch.Generator().manual_seed(1)
+    slots = torch.randperm(given["kv_cache"].shape[:2].numel(), generator=generator).int()
+    return given | {"cache_index": slots[: len(lengths) * tokens].view(-1, tokens)}
+
+
+def fill(given: Arguments, seed: int) -> Arguments:
+    generator = torch.Generator().manual_seed(seed)
+    for name, each in given.items():
+        if each.is_floating_point():
+            bound = BOUNDS.get(name, 1.0)
+            each.uniform_(-bound, bound, generator=generator)
+    return given
 
 
 @pytest.fixture(scope="module")
@@ -52,39 +74,9 @@ def page() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def weights() -> Arguments:
-    generator = torch.Generator().manual_seed(0)
-    return {
-        "w_dq": uniform(generator, 0.1, HIDDEN, QUERY_RANK),
-        "w_uq_qr": uniform(generator, 0.1, QUERY_RANK, HEADS * (NOPE + ROPE)),
-        "w_uk": uniform(generator, 0.1, HEADS, NOPE, LATENT),
-        "w_dkv_kr": uniform(generator, 0.1, HIDDEN, LATENT + ROPE),
-        "gamma_cq": uniform(generator, 1, QUERY_RANK),
-        "gamma_ckv": uniform(generator, 1, LATENT),
-        "w_idx_qb": uniform(generator, 1, QUERY_RANK, INDEX_HEADS * INDEX_SIZE),
-        "w_idx_k": uniform(generator, 1, HIDDEN, INDEX_SIZE),
-        "w_idx_proj": uniform(generator, 1, HIDDEN, INDEX_HEADS),
-        "in_gamma_k": torch.ones(INDEX_SIZE, dtype=torch.bfloat16),
-        "in_beta_k": torch.zeros(INDEX_SIZE, dtype=torch.bfloat16),
-    }
-
-
-def inputs(lengths: list[int], tokens: int) -> Arguments:
-    """Every argument but the weights: blocks in random order, the new tokens' slots anywhere."""
-    generator = torch.Generator().manual_seed(1)
-    batch = len(lengths)
-    table, blocks = samples.Data(replace(V32, lengths=tuple(lengths)), seed=1).block_table()
-    slots = torch.randperm(blocks * BLOCK, generator=generator, dtype=torch.int32)
-    return {
-        "x": uniform(generator, 1, batch, tokens, HIDDEN),
-        "sin": uniform(generator, 0.1, batch, tokens, ROPE),
-        "cos": uniform(generator, 0.1, batch, tokens, ROPE),
-        "cache_index": slots[: batch * tokens].view(batch, tokens),
-        "kv_cache": uniform(generator, 1, blocks, BLOCK, 1, LATENT),
-        "kr_cache": uniform(generator, 1, blocks, BLOCK, 1, ROPE),
-        "block_table": table,
-        "act_seqs": torch.tensor(lengths, dtype=torch.int32),
-        "index_k_cache": uniform(generator, 1, blocks, BLOCK, 1, INDEX_SIZE),
-    }
+    given, kinds = arguments(FOUR, 1), ("w_", "gamma_", "in_")
+    made = fill({name: each for name, each in given.items() if name.startswith(kinds)}, seed=0)
+    return made | {"in_gamma_k": torch.ones(V32.index_size, dtype=torch.bfloat16)}
 
 
 def rounded(x: Tensor) -> Tensor:
@@ -120,7 +112,8 @@ def check_close(actual: Tensor, expected: Tensor, what: str, part: float = PART)
 
 @pytest.mark.parametrize("size", SIZES)
 def test_published_size(page: dict[str, Any], weights: Arguments, size: str) -> None:
-    given = weights | inputs(*SIZES[size])
+    given = arguments(*SIZES[size])
+    given |= fill({name: given[name] for name in given if name not in weights}, seed=1) | weights
     query, query_rope, q_norm, latents, ropes = define(page["mla_prolog"], given)
     index_query, index_weights, index_keys = define(
         page["indexer_prolog"], given | {"q_norm": q_norm}

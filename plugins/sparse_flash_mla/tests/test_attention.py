@@ -88,26 +88,6 @@ def test_any_scale(scale: float) -> None:
     (check if abs(scale) < 1e20 else lambda each: attention(**each))(arguments)
 
 
-def test_pages_in_another_order_give_the_same_bits() -> None:
-    paged = call(WIDE, "csa", "TND", "PA_BBND")
-    rows = {
-        name: paged[f"{name}_kv"][paged[f"{name}_block_table"].long()].flatten(1, 2)
-        for name in ("ori", "cmp")
-    }
-    plain = {
-        name: each
-        for name, each in paged.items()
-        if "block_table" not in name and "seqused" not in name
-    }
-    for name, each in rows.items():
-        used = paged[f"seqused_{name}_kv"].tolist()
-        plain[f"{name}_kv"] = torch.cat([row[:n] for row, n in zip(each, used, strict=True)])
-        ends = torch.tensor([0, *used]).cumsum(0)
-        plain[f"cu_seqlens_{name}_kv"] = ends.int()
-    found = attention(**{**plain, "layout_kv": "TND"})
-    assert all(map(torch.equal, found, attention(**paged)))
-
-
 def test_glm_lists_the_rows_of_its_only_cache() -> None:
     sizes = samples.Sizes(64, 512, (2, 1), (900, 700), 4, 515, 8, 16)
     check(call(sizes, "sparse", "TND", "PA_BBND"))

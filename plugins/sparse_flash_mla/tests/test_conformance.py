@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestSparseFlashMla(custom_pypto_testing.Conformance):
-    plugin = "sparse_flash_mla"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestSparseFlashMla(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "sparse_flash_mla"
     files = ("test_attention.py",)

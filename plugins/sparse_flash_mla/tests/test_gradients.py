@@ -23,19 +23,6 @@ def gradients(
     return [*torch.autograd.grad((out * weights.to(out.dtype)).sum(), leaves)]
 
 
-def test_the_mean_weights_of_listed_rows() -> None:
-    call = samples.arguments(samples.SMALL, "csa")
-    call["cmp_sparse_indices"][0, 0, 0, :3] = 2
-    given = samples.gradient_arguments(call)
-    *_, of_ori, means = torch.ops.custom_pypto.npu_sparse_flash_mla_grad(**given)
-    assert of_ori.shape == (0,)
-    assert means.shape == call["cmp_sparse_indices"].shape
-    first = means[0, 0, 0, :3]
-    assert bool((first > 0).all())
-    assert bool((first == first[0]).all())
-    assert not means[call["cmp_sparse_indices"] < 0].any()
-
-
 @pytest.mark.parametrize("layout", ["BSND", "TND"])
 def test_gradients_of_pages(layout: str) -> None:
     arguments = samples.arguments(

@@ -11,45 +11,50 @@ namespace {
 using custom_pypto_simulator::kAllTokens;
 using custom_pypto_simulator::need;
 
-// The limits of both on the simulated machine, an Atlas A2. Neither documents empty tensors.
+using Optional = std::optional<at::Tensor>;
+
+// The limits of every version. None documents empty tensors.
 void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& query,
-                  const at::Tensor& key,
-                  std::initializer_list<const std::optional<at::Tensor>*> integers,
-                  const std::string& layout_query, const std::string& layout_key, int64_t mode,
-                  int64_t pre_tokens, int64_t next_tokens) {
-  const bool is_paged = layout_key == "PA_BSND";
+                  const at::Tensor& key, std::initializer_list<const Optional*> integers,
+                  const std::string& layout_query, const std::string& layout_key, bool is_paged,
+                  int64_t mode) {
   for (const at::Tensor* each : tensors) {
     need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
   }
-  for (const auto* each : integers) {
+  for (const Optional* each : integers) {
     need(!*each || ((*each)->scalar_type() == at::kInt && (*each)->is_contiguous()),
          "lengths and block_table must be contiguous and int32");
   }
-  const auto& query_lengths = **integers.begin();
-  const auto& key_lengths = **(integers.begin() + 1);
-  const auto& block_table = **(integers.begin() + 2);
   need(key.scalar_type() == query.scalar_type(), "key must have query's type");
-  need(query.size(-2) <= 64, "N1 must be at most 64");
-  need(key.size(-2) == 1, "N2 must be 1");
+  need(query.size(-2) <= 64 && key.size(-2) == 1, "N1 must be at most 64, and N2 1");
   need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
   need(query.dim() == (layout_query == "BSND" ? 4 : 3), "query is of another layout");
   need(is_paged || layout_key == layout_query, "the layouts must be equal");
+  need(!is_paged || (key.size(1) % 16 == 0 && key.size(1) <= 1024),
+       "block_size must be a multiple of 16 and at most 1024");
+  need(mode == 0 || mode == 3, "the mode of the mask must be 0 or 3");
+}
+
+// The limits of the first version on the simulated machine, an Atlas A2.
+void check_v1(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& query,
+              const at::Tensor& key, const Optional& query_lengths, const Optional& key_lengths,
+              const Optional& block_table, const std::string& layout_query,
+              const std::string& layout_key, int64_t mode, int64_t pre_tokens,
+              int64_t next_tokens) {
+  const bool is_paged = layout_key == "PA_BSND";
+  check_common(tensors, query, key, {&query_lengths, &key_lengths, &block_table}, layout_query,
+               layout_key, is_paged, mode);
   need(is_paged == block_table.has_value(), "block_table goes with PA_BSND");
-  if (is_paged) {
-    need(key.size(1) % 16 == 0 && key.size(1) <= 1024,
-         "block_size must be a multiple of 16 and at most 1024");
-  }
   need(layout_query == "BSND" || query_lengths, "TND needs actual_seq_lengths_query");
   need(layout_query == "TND" || !query_lengths ||
            query_lengths->le(query.size(1)).all().item<bool>(),
        "actual_seq_lengths_query of BSND must not exceed S1");
   need(layout_key == "BSND" || key_lengths, "this layout needs actual_seq_lengths_key");
-  need(mode == 0 || mode == 3, "sparse_mode must be 0 or 3");
   need(pre_tokens == kAllTokens && next_tokens == kAllTokens, "token windows must be whole");
 }
 
 // The rows that a kernel writes: of TND queries, those up to the last prefix sum.
-at::Tensor written(const at::Tensor& rows, const std::optional<at::Tensor>& query_lengths,
+at::Tensor written(const at::Tensor& rows, const Optional& query_lengths,
                    const std::string& layout_query) {
   return layout_query == "BSND" ? rows : rows.slice(0, 0, query_lengths->max().item<int64_t>());
 }
@@ -65,9 +70,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexer, at::Tensor query, at::Tensor key, 
                        std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
                        int64_t pre_tokens, int64_t next_tokens, bool return_values,
                        at::Tensor& sparse_indices, at::Tensor& sparse_values) {
-  check_common({&query, &key, &weights, &sparse_indices}, query, key,
-               {&actual_seq_lengths_query, &actual_seq_lengths_key, &block_table}, layout_query,
-               layout_key, sparse_mode, pre_tokens, next_tokens);
+  check_v1({&query, &key, &weights, &sparse_indices}, query, key, actual_seq_lengths_query,
+           actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_mode, pre_tokens,
+           next_tokens);
   need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
        "query must be FLOAT16 or BFLOAT16");
   need(weights.scalar_type() == at::kFloat || weights.scalar_type() == query.scalar_type(),
@@ -105,21 +110,18 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerGrad, at::Tensor query, at::Tensor k
   std::ignore = std::tie(headNum, preTokens, nextTokens, determinstic);
   need(query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16,
        "query must be FLOAT16 or BFLOAT16");
-  for (const at::Tensor* each : {&query, &key, &dy, &weights, &dq, &dk, &dweights}) {
-    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
+  const std::initializer_list<const at::Tensor*> tensors = {&query, &key, &dy,      &weights,
+                                                            &dq,    &dk,  &dweights};
+  const Optional indices = sparse_indices;
+  check_common(tensors, query, key, {&indices, &actual_seq_lengths_query, &actual_seq_lengths_key},
+               layout, layout, false, sparseMode);
+  for (const at::Tensor* each : tensors) {
     need(each->scalar_type() == query.scalar_type(), "the tensors' types must be equal");
   }
-  need(sparse_indices.scalar_type() == at::kInt && sparse_indices.is_contiguous(),
-       "sparse_indices must be contiguous and INT32");
-  for (const auto* each : {&actual_seq_lengths_query, &actual_seq_lengths_key}) {
+  for (const Optional* each : {&actual_seq_lengths_query, &actual_seq_lengths_key}) {
     need(each->has_value() == (layout == "TND"), "lengths go with TND");
-    need(!*each || (*each)->scalar_type() == at::kInt, "lengths must be INT32");
   }
-  need(query.size(-2) == 64 && key.size(-2) == 1, "N1 must be 64, and N2 1");
-  need(query.size(-1) == 128 && key.size(-1) == 128, "D must be 128");
-  need(sparse_indices.size(-1) == 2048, "TopK must be 2048");
-  need(query.dim() == (layout == "BSND" ? 4 : 3), "query is of another layout");
-  need(sparseMode == 0 || sparseMode == 3, "sparse_mode must be 0 or 3");
+  need(query.size(-2) == 64 && sparse_indices.size(-1) == 2048, "N1 must be 64, and TopK 2048");
   const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
       "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
       actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAllTokens, kAllTokens);
@@ -139,9 +141,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor 
                        int64_t key_quant_mode, std::string layout_query, std::string layout_key,
                        int64_t sparse_count, int64_t sparse_mode, int64_t pre_tokens,
                        int64_t next_tokens, at::Tensor& sparse_indices) {
-  check_common({&query, &key, &weights, &query_dequant_scale, &key_dequant_scale, &sparse_indices},
-               query, key, {&actual_seq_lengths_query, &actual_seq_lengths_key, &block_table},
-               layout_query, layout_key, sparse_mode, pre_tokens, next_tokens);
+  check_v1({&query, &key, &weights, &query_dequant_scale, &key_dequant_scale, &sparse_indices},
+           query, key, actual_seq_lengths_query, actual_seq_lengths_key, block_table, layout_query,
+           layout_key, sparse_mode, pre_tokens, next_tokens);
   need(query.scalar_type() == at::kChar, "query must be INT8");
   for (const at::Tensor* each : {&weights, &query_dequant_scale, &key_dequant_scale}) {
     need(each->scalar_type() == at::kHalf, "weights and scales must be FLOAT16");
@@ -164,35 +166,19 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor 
 
 namespace {
 
-using Optional = std::optional<at::Tensor>;
-
-// The limits of both on any machine: "约束说明" of torchapi_lightning_indexer.md and
-// torchapi_quant_lightning_indexer.md of CANN's ops-transformer. Neither takes empty tensors.
+// The limits of the second version on any machine: "约束说明" of torchapi_lightning_indexer.md and
+// torchapi_quant_lightning_indexer.md of CANN's ops-transformer.
 void check_v2(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& q,
               const at::Tensor& k, std::initializer_list<const Optional*> integers, int64_t topk,
               const std::string& layout_q, const std::string& layout_k, int64_t mask_mode,
               int64_t cmp_ratio, int64_t return_value, const at::Tensor& indices,
               const at::Tensor& values) {
-  for (const at::Tensor* each : tensors) {
-    need(each->is_contiguous() && each->numel() > 0, "tensors must be contiguous and not empty");
-  }
-  for (const Optional* each : integers) {
-    need(!*each || ((*each)->scalar_type() == at::kInt && (*each)->is_contiguous()),
-         "integers must be contiguous and int32");
-  }
-  const auto given = [&](int index) { return (*(integers.begin() + index))->has_value(); };
-  need(k.scalar_type() == q.scalar_type(), "k must have q's type");
-  need(q.size(-2) <= 64 && k.size(-2) == 1, "N1 must be at most 64, and N2 1");
-  need(q.size(-1) == 128 && k.size(-1) == 128, "D must be 128");
-  need(q.dim() == (layout_q == "BSND" ? 4 : 3), "q is of another layout");
   const bool is_paged = layout_k == "PA_BBND";
-  need(is_paged || layout_k == layout_q, "the layouts must be equal");
-  need(!is_paged || (k.size(1) % 16 == 0 && k.size(1) <= 1024),
-       "block_size must be a multiple of 16 and at most 1024");
+  check_common(tensors, q, k, integers, layout_q, layout_k, is_paged, mask_mode);
+  const auto given = [&](int index) { return (*(integers.begin() + index))->has_value(); };
   need(given(0) == (layout_q == "TND"), "cu_seqlens_q goes with TND");
   need(given(1) == (layout_k == "TND"), "cu_seqlens_k goes with TND");
   need(given(3) || !is_paged, "PA_BBND needs seqused_k");
-  need(mask_mode == 0 || mask_mode == 3, "mask_mode must be 0 or 3");
   need(cmp_ratio >= 1 && cmp_ratio <= 128, "cmp_ratio must be in [1, 128]");
   need(given(4) == (mask_mode == 3 && cmp_ratio > 1), "cmp_residual_k goes with compression");
   need(given(5) == is_paged, "block_table goes with PA_BBND");
