@@ -78,3 +78,21 @@ def test_the_other_name_takes_the_arguments_in_its_order() -> None:
     numbers = [given.pop(name) for name in ("num_seqs", "num_queries", "block_size")]
     assert custom_pypto_advance_step.adv_step_flash(*numbers, *given.values()) is None
     assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
+
+
+class Step(torch.nn.Module):
+    """A step whose scalars are sizes of its tensors."""
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        sequences = tensors[0].shape[0]
+        advance_step(*tensors, sequences, sequences, 4)
+        return tensors[0] + 1  # after the op has written it
+
+
+def test_exported_program_takes_another_batch() -> None:
+    batches = [[torch.arange(n) + start for start in (0, 50, 0, 3, 0)] for n in (5, 9, 9)]
+    given, actual, expected = ((*each, each[0].view(-1, 1).repeat(1, 4)) for each in batches)
+    dynamic = {"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in range(6))}
+    program = torch.export.export(Step(), given, dynamic_shapes=dynamic)
+    assert torch.equal(program.module()(*actual), Step()(*expected))
+    assert [each.tolist() for each in actual] == [each.tolist() for each in expected]
