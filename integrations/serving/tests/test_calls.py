@@ -387,7 +387,6 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     (ATTENTION, "query_rope", None, "must be given for attention_mode 2"),
     (QUANT, "metadata", torch.zeros(8), OTHER_OP),
     (VLLM_QUANT, "key_quant_mode", 1, "must be 0, got 1; call npu_quant_lightning_indexer_v2"),
-    (VLLM_QUANT, "next_tokens", 0, f"must be {2**63 - 1}, got 0"),
     (VLLM_QUANT, "layout_key", "TND", "must be 'PA_BSND', got 'TND'"),
     ("npu_hc_pre", "hc_mult", 8, "must be 4, got 8"),
     ("compressor", "rope_head_dim", 64, f"must be {ROPE}, got 64"),

@@ -89,7 +89,6 @@ def append_in_inference_mode(cache: Any) -> None:
 
 CHANGES: list[Callable[[Any], Any]] = [
     lambda cache: cache.reorder_cache(torch.tensor([2, 0, 2])),
-    lambda cache: cache.crop(-5),
     *(crop_and_refill, repeat, offload, start_again, clone, save_and_load),
     *(append_to_a_deep_copy, append_another_dtype, append_in_inference_mode, grow),
 ]

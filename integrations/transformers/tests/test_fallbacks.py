@@ -158,7 +158,6 @@ class Doubled(nn.Module):
 
 CHANGES: dict[str, Callable[[Any], object]] = {
     "class": lambda it: setattr(it, "__class__", Scaled),
-    "hook": lambda it: it.register_forward_hook(lambda module, args, output: 0.5 * output),
     "bias": lambda it: setattr(it, "bias", nn.Parameter(torch.linspace(-1, 1, it.out_features))),
     "forward": lambda it: setattr(it, "forward", lambda x, call=it.forward: 2 * call(x)),
     "parametrization": lambda it: nn.utils.parametrize.register_parametrization(

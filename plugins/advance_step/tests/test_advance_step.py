@@ -47,39 +47,23 @@ def test_slots_above_2_to_the_31_are_exact() -> None:
     assert given["slot_mapping"].tolist() == [4 * block + 3, 4 * block, -1]
 
 
+LENGTHS, TABLES = "seq_lens", "block_tables"
 ENDS = "must be from 0 to 7 (2 blocks of 4 in a row of block_tables), got"
 MANY = f"must be from 0 to {2**63 - 1} (2 blocks of {2**62 + 1} in a row of block_tables), got -1"
 SLOTS = "whose slots are negative or do not"
+ZEROS, LARGE = torch.zeros(3).int(), torch.full((3, 2), 2**30)
+NEGATIVE, LONG = torch.tensor([-1, 4, 9]), torch.tensor([2**63 - 1, 4, 9])
+SAMPLED = torch.tensor([1, 2**40])
 REFUSED: list[tuple[str, str, dict[str, Any]]] = [
-    ("seq_lens", f"{ENDS} 8 for s", {"seq_lens": torch.tensor([3, 8, 9])}),
-    ("seq_lens", f"{ENDS} -1 for s", {"seq_lens": torch.tensor([-1, 4, 9])}),
+    (LENGTHS, f"{ENDS} 8 for s", {LENGTHS: torch.tensor([3, 8, 9])}),
+    (LENGTHS, f"{ENDS} -1 for s", {LENGTHS: NEGATIVE}),
     # More tokens than int64 counts.
-    ("seq_lens", MANY, {"seq_lens": torch.tensor([-1, 4, 9]), "block_size": 2**62 + 1}),
-    (
-        "slot_mapping",
-        "is int32, and cannot hold 4294967299 for sequence 0",
-        {"slot_mapping": torch.zeros(3).int(), "block_tables": torch.full((3, 2), 2**30)},
-    ),
-    (
-        "input_tokens",
-        "is int32, and cannot hold 1099511627776 for sequence 1",
-        {"input_tokens": torch.zeros(3).int(), "sampled_token_ids": torch.tensor([1, 2**40])},
-    ),
-    (
-        "block_tables",
-        f"has the block {2**62} for sequence 0, {SLOTS}",
-        {"block_tables": torch.full((3, 2), 2**62)},
-    ),
-    (
-        "seq_lens",
-        f"is int64, and cannot hold {2**63 - 1} + 1 for sequence 0; pass shorter",
-        {"seq_lens": torch.tensor([2**63 - 1, 4, 9]), "block_size": 2**63 - 1},
-    ),
-    (
-        "block_tables",
-        f"has the block -1 for sequence 1, {SLOTS}",
-        {"block_tables": torch.tensor([[10, -1], [20, -1], [-1, -1]])},
-    ),
+    (LENGTHS, MANY, {LENGTHS: NEGATIVE, "block_size": 2**62 + 1}),
+    (LENGTHS, f"cannot hold {2**63 - 1} + 1 for s", {LENGTHS: LONG, "block_size": 2**63 - 1}),
+    ("slot_mapping", "cannot hold 4294967299 for s", {"slot_mapping": ZEROS, TABLES: LARGE}),
+    ("input_tokens", f"hold {2**40} for s", {"input_tokens": ZEROS, "sampled_token_ids": SAMPLED}),
+    (TABLES, f"has the block {2**62} for sequence 0, {SLOTS}", {TABLES: LARGE * 2**32}),
+    (TABLES, f"has the block -1 for sequence 1, {SLOTS}", {TABLES: torch.tensor([[10, -1]] * 3)}),
 ]
 
 
@@ -94,3 +78,21 @@ def test_the_other_name_takes_the_arguments_in_its_order() -> None:
     numbers = [given.pop(name) for name in ("num_seqs", "num_queries", "block_size")]
     assert custom_pypto_advance_step.adv_step_flash(*numbers, *given.values()) is None
     assert written(given) == [[70, 80, 0], [3, 4, 0], [4, 5, 9], [43, 84, -1]]
+
+
+class Step(torch.nn.Module):
+    """A step whose scalars are sizes of its tensors."""
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        sequences = tensors[0].shape[0]
+        advance_step(*tensors, sequences, sequences, 4)
+        return tensors[0] + 1  # after the op has written it
+
+
+def test_exported_program_takes_another_batch() -> None:
+    batches = [[torch.arange(n) + start for start in (0, 50, 0, 3, 0)] for n in (5, 9, 9)]
+    given, actual, expected = ((*each, each[0].view(-1, 1).repeat(1, 4)) for each in batches)
+    dynamic = {"tensors": tuple({0: torch.export.Dim.DYNAMIC} for _ in range(6))}
+    program = torch.export.export(Step(), given, dynamic_shapes=dynamic)
+    assert torch.equal(program.module()(*actual), Step()(*expected))
+    assert [each.tolist() for each in actual] == [each.tolist() for each in expected]

@@ -55,21 +55,6 @@ def test_refuses_positions_in_a_row_that_sees_no_key() -> None:
         selection_comparison.compare(OP, torch.zeros_like(expected), expected, sample)
 
 
-def test_refuses_what_scores_high_only_by_a_mistake_of_the_reference(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Scores are |key|; without relu they are all 0, and any order would do."""
-    query = torch.tensor([1.0, -1.0]).view(1, 1, 2, 1)
-    key = torch.tensor([1.0, 3.0, 2.0]).view(1, 3, 1, 1)
-    options = {"layout_key": "BSND", "sparse_count": 3}
-    sample = SampleInput((query, key, torch.ones(1, 1, 2)), options, "both-signs")
-    monkeypatch.setattr(torch, "relu", lambda x: x)
-    expected = reference.select(OP, *sample.args, **sample.kwargs)
-    assert expected.flatten().tolist() == [0, 1, 2]
-    with pytest.raises(AssertionError, match="place 0 is position 2 with score 2"):
-        selection_comparison.compare(OP, expected.roll(1), expected, sample)
-
-
 def test_magnitudes_are_scores_with_every_product_made_positive() -> None:
     sample = samples.paged("cpu", "", samples.Sizes([30], heads=6, key_heads=2))
     made_positive = [each.abs() for each in sample.args]

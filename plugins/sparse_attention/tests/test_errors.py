@@ -27,7 +27,6 @@ ERRORS = [
     (FUSED, "cache_index", (1, 0), 96, "must hold slots from 0 to 95 (6 blocks of 16), got 96"),
     (FUSED, "block_table", (0, 2), -1, "must hold a block from 0 to 5 at [0, 2], which is needed"),
     (FUSED, "act_seqs", (1,), 65, "must be from 0 to 64 (4 blocks of 16 in a row of block_table)"),
-    (FUSED, "act_seqs", (0,), -3, "got -3 for sequence 0"),
     (ATTENTION, "sparse_indices", (0, 0, 0, 0), -2, "must hold -1 or positions below 40, the leng"),
     (ATTENTION, "sparse_indices", (1, 0, 0, 0), 7, "must hold -1 or positions below 7, the length"),
     (ATTENTION, "block_table", ..., -1, "must hold a block from 0 to 5 at ["),

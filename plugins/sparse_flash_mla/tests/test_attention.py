@@ -111,11 +111,7 @@ def test_prefill_gives_the_bits_of_decoding_token_by_token() -> None:
 
 
 REFUSED = {
-    "ori_sparse_indices": (
-        "sparse",
-        37,
-        "must hold -1 or rows below 37, which sequence 0 has, got",
-    ),
+    "ori_sparse_indices": ("sparse", 37, "must hold -1 or rows below 37, which sequence 0 has"),
     "ori_block_table": ("window", 99, "must hold a block from 0 to"),
     "seqused_ori_kv": ("window", 999, "must be from 0 to 91 for sequence 0, got 999"),
     "cmp_residual_kv": ("csa", 4, "must be from 0 to 3, less than cmp_ratio, got 4 for sequence 0"),
