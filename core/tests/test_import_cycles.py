@@ -88,8 +88,9 @@ def test_no_distribution_needs_itself() -> None:
         # `new` writes a test that imports testing, and kernels that include blocks.
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
-        **dict.fromkeys(["blocks", "add_custom", "advance_step", "serving", "vllm"], "core"),
+        **dict.fromkeys(["blocks", "add_custom", "advance_step", "vllm"], "core"),
         "compressor": "blocks core",
+        "serving": "compressor core",
         "mhc": "blocks core testing",
         "sparse_flash_mla": "blocks core testing",
         "simulator": "builder contract",
