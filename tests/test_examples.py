@@ -43,9 +43,7 @@ def test_small_size_decodes_within_the_tolerance(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_every_way_generates_the_same_tokens(
-    model: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_generate_the_same_tokens(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     contexts = ["64", "1100"] if model == "deepseek_v32" else ["300"]
     options = ["--model", model, "--contexts", *contexts, "--tokens", "3"]
     assert transformers_generate.main(options) == 0

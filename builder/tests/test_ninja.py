@@ -28,9 +28,8 @@ run_ninja(Path(sys.argv[1]), Path(sys.argv[1]).parent)
 def test_a_compiler_ends_with_the_build(tmp_path: Path, end: str) -> None:
     os.mkfifo(started := tmp_path / "started")
     (file := tmp_path / "build.ninja").write_text(COMPILER.format(started))
-    with subprocess.Popen(
-        [sys.executable, "-c", BUILD, str(file)], stderr=subprocess.DEVNULL
-    ) as build:
+    command = [sys.executable, "-c", BUILD, str(file)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as build:
         compiler = os.pidfd_open(int(started.read_text()))
         build.send_signal(signal.Signals[end])
     assert select.select([compiler], [], [], 60)[0], "it goes on"
