@@ -29,7 +29,8 @@ def test_a_compiler_ends_with_the_build(tmp_path: Path, end: str) -> None:
     os.mkfifo(started := tmp_path / "started")
     (file := tmp_path / "build.ninja").write_text(COMPILER.format(started))
     command = [sys.executable, "-c", BUILD, str(file)]
-    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as build:
+    null = subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=null, stderr=null) as build:
         compiler = os.pidfd_open(int(started.read_text()))
         build.send_signal(signal.Signals[end])
     assert select.select([compiler], [], [], 60)[0], "it goes on"
