@@ -91,7 +91,7 @@ COPIES = [*product(ALL, [copy.deepcopy]), *product(tiny_models.FAMILIES, [pickle
 
 @pytest.mark.parametrize(("family", "copied"), COPIES)
 def test_a_copy_computes_the_same(family: str, copied: Callable[[Any], Any]) -> None:
-    """A new model: transformers cannot pickle hooks of recorded outputs, nor, in 5.21, rotations."""
+    """A new model: transformers cannot pickle hooks of recorded outputs and, in 5.21, rotations."""
     model = tiny_models.make_model(family)
     other = copied(model)
     assert torch.equal(logits(other), logits(model))
