@@ -49,12 +49,12 @@ def run(
 ) -> int:
     """Do the work that a command line asks for; return the process's exit status.
 
-    An ExampleError ends the example with its message.
+    An ExampleError, or a file that cannot be written, ends the example with its message.
     """
     options = parser.parse_args(arguments)
     try:
         work(options)
-    except ExampleError as error:
+    except (ExampleError, OSError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 1
     return 0

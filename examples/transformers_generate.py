@@ -49,7 +49,7 @@ _SIZES = {
     "index_head_dim": 32,
     "index_topk": 256,
 }
-_THREE_LAYERS = {"n_group": 1, "indexer_types": ["full"] * 3}
+_DENSE_INDEXED = {"n_group": 1, "indexer_types": ["full"] * 3}
 MODELS: dict[str, dict[str, Any]] = {
     "deepseek_v32": {
         **_SIZES,
@@ -78,13 +78,13 @@ MODELS: dict[str, dict[str, Any]] = {
         "linear_head_dim": 32,
         "linear_num_heads": 4,
         "layer_types": ["linear_attention", "indexed_attention", "indexed_attention"],
-        **_THREE_LAYERS,
+        **_DENSE_INDEXED,
         "index_kpool": 4,
     },
-    "hy_v4": {**_SIZES, **_THREE_LAYERS, "qk_rope_head_dim": 32},
+    "hy_v4": {**_SIZES, **_DENSE_INDEXED, "qk_rope_head_dim": 32},
     "mistral_large4": {
         **_SIZES,
-        **_THREE_LAYERS,
+        **_DENSE_INDEXED,
         "qk_rope_head_dim": 32,
         "no_rope_layers": [1, 0, 1],
         "kv_source_layers": [0, 1, 2],

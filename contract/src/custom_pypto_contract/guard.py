@@ -44,7 +44,8 @@ def _kill(child: int, pipe: int | None = None) -> None:
     if pipe is not None:
         os.read(pipe, 1)
         # ninja has its compilers in other groups, and ends them if it is asked to end.
-        os.kill(child, signal.SIGTERM)
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGTERM)
         time.sleep(_GRACE_S)
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(OSError):

@@ -29,7 +29,7 @@ def run(
 ) -> tuple[int | None, str, str]:
     """Run a program; return its status, or None if it took too long, its output and its errors.
 
-    Both are empty, and go to this process's own, unless `is_captured`. The program's whole process
+    Without `is_captured` both go to this process's own, and are empty. The program's whole process
     group ends with it. `options` go to `subprocess.Popen`.
 
     Raises:

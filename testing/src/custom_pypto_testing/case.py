@@ -206,8 +206,8 @@ class Case:
         """A key that is equal for two cases if torch.compile makes the same graph for both.
 
         It makes other graphs for None instead of a tensor, other numbers of dimensions, sizes that
-        are 0 or 1, and other strings; not for other dtypes. It copies the values of numbers, so
-        only 0, 1, the sign and values that are not finite count here.
+        are 0 or 1, and other scalars; not for other dtypes. It copies the values of floats, so only
+        0, 1, the sign and values that are not finite count here.
         """
 
         def stand_in(name: str, tensor: torch.Tensor) -> torch.Tensor:
@@ -216,8 +216,8 @@ class Case:
             return torch.empty([min(each, 2) for each in tensor.shape], dtype=dtype, device="meta")
 
         call = self.map(stand_in)
-        kwargs = {name: _stand_in_of_number(value) for name, value in call.kwargs.items()}
-        return f"{self.name} {[*map(_stand_in_of_number, call.args)]} {kwargs}"
+        kwargs = {name: _stand_in_of_float(value) for name, value in call.kwargs.items()}
+        return f"{self.name} {[*map(_stand_in_of_float, call.args)]} {kwargs}"
 
     @property
     def has_own_comparison(self) -> bool:
@@ -254,11 +254,10 @@ def one_of_each_graph(cases: Iterable[Case]) -> list[Case]:
     return list(chosen.values())
 
 
-def _stand_in_of_number(value: object) -> object:
-    # True and False equal 1 and 0.
-    if not isinstance(value, int | float) or value in (0, 1) or not math.isfinite(value):
+def _stand_in_of_float(value: object) -> object:
+    if not isinstance(value, float) or value in (0, 1) or not math.isfinite(value):
         return value
-    return type(value)(math.copysign(2, value))
+    return math.copysign(0.5, value)
 
 
 def _map(name: str, value: Any, change: Change) -> Any:

@@ -33,8 +33,9 @@ def is_used(isa):
     except core.PluginError:
         return False
 class AtEachIsa:
-    is_child, failed, threads = False, [], torch.get_num_threads()
+    has_run, is_child, failed, threads = False, False, [], torch.get_num_threads()
     def pytest_runtestloop(self, session):
+        self.has_run = True
         session.config.get_terminal_writer().flush()
         for isa in (each for each in available if each != own):
             if os.fork() == 0:
@@ -58,6 +59,8 @@ runs = AtEachIsa()
 status = pytest.main(["-q", "-p", "no:cacheprovider", "-W", quiet, *files], plugins=[runs])
 if runs.is_child:
     sys.exit(status)
+if not runs.has_run:
+    sys.exit("another plugin of pytest runs the tests, such as xdist: leave out its options")
 print(*available)
 sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in runs.failed) or status)
 """

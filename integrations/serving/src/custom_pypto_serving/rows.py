@@ -38,8 +38,12 @@ def compressor(
     Raises:
         ValueError: the op does not support an argument.
     """
+    same = "the shape of 'rope_cos'"
+    require("compressor", "rope_sin's shape", [*rope_sin.shape], [*rope_cos.shape], same)
+    size = [ape.shape[-1] // coff]
+    require("compressor", "norm_weight's shape", [*norm_weight.shape], size, "ape's columns / coff")
     require("compressor", "rope_head_dim", rope_head_dim, rope_cos.shape[-1], "rope_cos's columns")
-    require("compressor", "cache_mode", cache_mode, 1, "rings are a mode of op npu_compressor")
+    require("compressor", "cache_mode", cache_mode, 1, "call npu_compressor for rings")
     if rotary_mode != 1:
         require("compressor", "rotary_mode", rotary_mode, 2, "or 1")
     options = {"state_block_table": state_block_table, "cu_seqlens": cu_seqlens}

@@ -179,7 +179,7 @@ def check_written_slices(case: Case) -> None:
         runs: dict[str, Callable[[Case], Any]] = {}
         if slices.backend != "inductor" or case.is_on_cpu:
             runs[f"compiled with {slices.backend}"] = _compile_slices(case, slices)
-        if slices.backend != "inductor":
+        if slices.backend != "inductor" or not case.is_on_cpu:
             with warnings.catch_warnings():
                 # Of torch's own, when it copies a program.
                 warnings.filterwarnings("ignore", ".*LeafSpec", category=FutureWarning)
