@@ -10,8 +10,8 @@ from pathlib import Path
 
 from fork_server import ForkServer
 
-AT_IMPORT = "ASCEND_"
-"""The prefixes of the variables that torch_npu reads at import."""
+AT_IMPORT = ("ASCEND_", "CUSTOM_PYPTO_PLUGINS")
+"""The prefixes of the variables that torch_npu, or core, reads at import."""
 _MOST_SERVERS = 3
 _IMPORTS = """
 import warnings
