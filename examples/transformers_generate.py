@@ -43,17 +43,17 @@ _SIZES = {
     "q_lora_rank": 192,
     "kv_lora_rank": 256,
     "qk_nope_head_dim": 64,
+    "qk_rope_head_dim": 32,
     "v_head_dim": 64,
     # With few heads, many scores are exactly zero: which of these keys are selected is arbitrary.
     "index_n_heads": 64,
     "index_head_dim": 32,
     "index_topk": 256,
 }
-_DENSE_INDEXED = {"n_group": 1, "indexer_types": ["full"] * 3}
+_INDEXED = {"n_group": 1, "indexer_types": ["full"] * 3}
 MODELS: dict[str, dict[str, Any]] = {
     "deepseek_v32": {
         **_SIZES,
-        "qk_rope_head_dim": 32,
         "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
     },
     "deepseek_v4": {
@@ -75,23 +75,22 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "glm5_next": {
         **_SIZES,
+        "qk_rope_head_dim": 0,
         "linear_head_dim": 32,
         "linear_num_heads": 4,
         "layer_types": ["linear_attention", "indexed_attention", "indexed_attention"],
-        **_DENSE_INDEXED,
+        **_INDEXED,
         "index_kpool": 4,
     },
-    "hy_v4": {**_SIZES, **_DENSE_INDEXED, "qk_rope_head_dim": 32},
+    "hy_v4": {**_SIZES, **_INDEXED},
     "mistral_large4": {
         **_SIZES,
-        **_DENSE_INDEXED,
-        "qk_rope_head_dim": 32,
+        **_INDEXED,
         "no_rope_layers": [1, 0, 1],
         "kv_source_layers": [0, 1, 2],
     },
     "dots3_note_text": {
         **_SIZES,
-        "qk_rope_head_dim": 32,
         "head_dim": 96,
         "layer_types": ["indexed_attention", "sliding_attention", "indexed_attention"],
         "swa_num_attention_heads": 4,

@@ -390,7 +390,7 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     (VLLM_QUANT, "layout_key", "TND", "must be 'PA_BSND', got 'TND'"),
     ("npu_hc_pre", "hc_mult", 8, "must be 4, got 8"),
     ("compressor", "rope_head_dim", 64, f"must be {ROPE}, got 64"),
-    ("compressor", "rotary_mode", 3, "must be 2, got 3; or 1"),
+    ("compressor", "rotary_mode", 3, "must be 1, got 3; 2 is supported, too"),
     ("compressor", "cache_mode", 2, "must be 1, got 2"),
     (STEP, "spec_token", torch.zeros(2, 1), "must be None, got a tensor of shape"),
     (NO_PADDING_STEP, "input_tokens", torch.tensor([1, 2]), ROWS),

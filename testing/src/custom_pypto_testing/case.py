@@ -201,7 +201,7 @@ class Case:
         if fault:
             raise AssertionError(f"{self.name}: its {what} {fault}")
 
-    @property
+    @cached_property
     def graph_key(self) -> str:
         """A key that is equal for two cases if torch.compile makes the same graph for both.
 

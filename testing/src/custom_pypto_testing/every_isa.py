@@ -42,7 +42,7 @@ class AtEachIsa:
                 self.is_child = True
                 torch.set_num_threads(self.threads)
                 if not is_used(isa):
-                    pytest.exit(f"to collect the tests runs kernels of {plugin}", 1)
+                    pytest.exit(f"collecting the tests calls a kernel of {plugin}", 1)
                 return None  # pytest goes on
             if os.wait()[1]:
                 self.failed.append(isa)
@@ -60,7 +60,7 @@ status = pytest.main(["-q", "-p", "no:cacheprovider", "-W", quiet, *files], plug
 if runs.is_child:
     sys.exit(status)
 if not runs.has_run:
-    sys.exit("another plugin of pytest runs the tests, such as xdist: leave out its options")
+    sys.exit("the tests were run by another plugin of pytest, such as xdist: remove its options")
 print(*available)
 sys.exit("".join(f"CUSTOM_PYPTO_CPU_ISA={isa} failed\\n" for isa in runs.failed) or status)
 """
@@ -74,15 +74,15 @@ class EveryIsa:
             files = ("test_add_custom.py",)
 
     The files are beside the file of the class. They run at each instruction set of the machine, in
-    a process of its own; except at the one of this process, in which they run anyway. To collect
-    their tests must call no kernel: it is done once for all.
+    a process of its own; except at the one of this process, in which they run anyway. They are
+    collected once, which must call no kernel.
     """
 
     plugin: ClassVar[str]
     files: ClassVar[Sequence[str]]
 
     def test_kernels_of_every_isa(self, request: pytest.FixtureRequest) -> None:
-        """The plugin's own tests pass with each, and it uses the best one or the one in force."""
+        """The plugin's own tests pass with each; it uses the best, or the one that is forced."""
         own = str(core.cpu_isa(self.plugin))
         files = [str(request.path.with_name(name)) for name in self.files]
         status, output, errors = guarded.run(

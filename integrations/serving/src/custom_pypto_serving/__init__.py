@@ -1,8 +1,8 @@
 """The ops by the names and signatures that serving engines call.
 
 A call of ``torch_npu.<op>`` or ``torch.ops._C_ascend.<op>`` becomes ``custom_pypto_serving.<op>``.
-A call of ``torch.ops.custom.<op>``, or one that returns only the first result as it does, becomes
-``custom_pypto_serving.custom.<op>``. A name that is not defined here is the op of that name: its
+A call of ``torch.ops.custom.<op>`` becomes ``custom_pypto_serving.custom.<op>``. So does a call
+that expects only the first result. A name that is not defined here is the op of that name: its
 own signature is the published one.
 """
 

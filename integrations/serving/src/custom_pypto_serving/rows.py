@@ -44,8 +44,8 @@ def compressor(
     require("compressor", "norm_weight's shape", [*norm_weight.shape], size, "ape's columns / coff")
     require("compressor", "rope_head_dim", rope_head_dim, rope_cos.shape[-1], "rope_cos's columns")
     require("compressor", "cache_mode", cache_mode, 1, "call npu_compressor for rings")
-    if rotary_mode != 1:
-        require("compressor", "rotary_mode", rotary_mode, 2, "or 1")
+    if rotary_mode != 2:
+        require("compressor", "rotary_mode", rotary_mode, 1, "2 is supported, too")
     options = {"state_block_table": state_block_table, "cu_seqlens": cu_seqlens}
     options |= {"seqused": seqused, "start_pos": start_pos}
     rows = torch.ops.custom_pypto.npu_compressor(

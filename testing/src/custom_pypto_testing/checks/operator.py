@@ -47,10 +47,10 @@ def _opcheck(case: Case, *, requires_grad: bool) -> None:
     # integers.
     first = next(iter(tensor_outputs(call.copy().run()).values()), None) if requires_grad else None
     has_integers_first = first is not None and not first.is_floating_point()
-    # check_compiled traces the others' graphs in the same way, and compares bits.
+    # check_compiled traces the other graphs in the same way, and compares bits.
     is_traced = requires_grad or not case.is_on_cpu or case is one_of_each_graph(case.op.cases)[0]
     is_own = has_integers_first or call.op.is_random
-    left_out = {*left_out_of_opcheck(case), *([] if is_traced and not is_own else [_AOT_DISPATCH])}
+    left_out = {*left_out_of_opcheck(case), *([_AOT_DISPATCH] if is_own or not is_traced else [])}
     results = _results(call, [test for test in _TESTS if test not in left_out])
     if is_traced and is_own:
         results[_AOT_DISPATCH] = _aot_dispatch_of_floating_first(call)
