@@ -27,6 +27,9 @@ def install() -> None:
     sys.modules[executor] = ModuleType(executor)
 
 
+def _do_nothing(*_: object) -> None: ...
+
+
 class TorchNpuGraphBase:
     """A graph, as torchair loads, compiles and runs it."""
 
@@ -40,11 +43,8 @@ class TorchNpuGraphBase:
 
         self._graph = _guarded(Graph, serialised)
 
-    def set_hint_shape(self, *_: object) -> None:
-        """Does nothing: no memory is planned."""
-
-    def compile(self) -> None:
-        """Does nothing: a graph is complete once it is loaded."""
+    # No memory is planned, and a graph is complete once it is loaded.
+    set_hint_shape = compile = _do_nothing
 
     def run(
         self, call: tuple[Sequence[Tensor], Sequence[Tensor | None], object]
@@ -82,9 +82,6 @@ def get_registered_ir_def(type_: str) -> tuple[str, _Named, _Named, _Named]:
 def check_cann_compat(*_: object) -> str:
     """Why CANN has no such operator; the IR of built-in operators is not emulated."""
     return ""
-
-
-def _do_nothing(*_: object) -> None: ...
 
 
 InitializeGraphEngine = FinalizeGraphEngine = SetDebugLogPath = _do_nothing

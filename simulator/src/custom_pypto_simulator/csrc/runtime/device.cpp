@@ -1,6 +1,7 @@
-// Devices and contexts: which one a thread has chosen, and the asynchronous errors of each. The
-// recent error of a thread.
+// Devices: which one a thread has chosen; the asynchronous errors of each, the last of a thread.
 #include "device.h"
+
+#include <sys/prctl.h>
 
 #include <atomic>
 #include <map>
@@ -62,6 +63,8 @@ namespace sim = custom_pypto_simulator;
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_lose_device(int32_t device) { sim::lost = device; }
 
 aclError aclInit(const char*) {
+  // A thread of torch_npu polls every microsecond, which keeps cores busy. It inherits this slack.
+  prctl(PR_SET_TIMERSLACK, 1'000'000);
   static std::atomic<bool> initialised{false};
   return initialised.exchange(true) ? ACL_ERROR_REPEAT_INITIALIZE : ACL_SUCCESS;
 }
