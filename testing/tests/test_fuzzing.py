@@ -128,11 +128,7 @@ def write_before_refusing(x: Tensor, rows: Tensor) -> None:
         raise RuntimeError("copy_to: argument 'rows' must be rows of x")
 
 
-ERRORS = [
-    RuntimeError("boom"),
-    RuntimeError("minus: argument 'k'"),
-    MemoryError("plus: no memory"),
-]
+ERRORS = [RuntimeError("boom"), RuntimeError("minus: argument 'k'"), MemoryError("plus: no memory")]
 SAYS, ACCEPTS = "says \"plus: argument 'y' must ", "the kernel accepts it: ["
 FAULTS: dict[str, tuple[str, tuple[Any, ...]]] = {
     "kernel that checks nothing": (SAYS, (lambda x, y, k=1: torch.zeros(x.shape, dtype=x.dtype),)),

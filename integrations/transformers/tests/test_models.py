@@ -12,14 +12,7 @@ from typing import Any
 import pytest
 import tiny_models
 import torch
-from tiny_models import (
-    OpCalls,
-    assert_close,
-    assert_tokens_of_eager,
-    padding,
-    prompt,
-    under,
-)
+from tiny_models import OpCalls, assert_close, assert_tokens_of_eager, padding, prompt, under
 from torch import Tensor
 from transformers import AutoModel, AutoModelForCausalLM
 

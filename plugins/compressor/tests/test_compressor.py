@@ -104,10 +104,7 @@ REFUSED = {
         torch.tensor([0, 14, 13]),
         "must begin with 0, not fall, .* got 13 at 2 behind 14",
     ),
-    "cu_seqlens ends": (
-        torch.tensor([0, 14, 32]),
-        ".* above 31 .*, got 32 at 2 behind 14",
-    ),
+    "cu_seqlens ends": (torch.tensor([0, 14, 32]), ".* above 31 .*, got 32 at 2 behind 14"),
     "seqused": (torch.tensor([3, 18]), r"must be from 0 to 17 .*, got 18 for sequence 1"),
     "start_pos": (torch.tensor([-1, 0]), r"must be at least 0 and below 2\^48, got -1"),
     "state_block_table": (

@@ -1,5 +1,8 @@
 """A layer of hyper-connections: values, gradients, extreme inputs, and what a token depends on."""
 
+import functools
+import os
+import runpy
 from typing import Any
 
 import pytest
@@ -15,18 +18,14 @@ from torch import Tensor
 
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 STREAMS = (4, 6, 8)
+FILE = os.environ.get("CUSTOM_PYPTO_TEST_TILE_KERNELS", "")
 
 
-def make_layer(
-    tokens: int, n: int, columns: int, dtype: torch.dtype = torch.float32
-) -> dict[str, Any]:
+def make_layer(tokens: int, n: int, columns: int, dtype: torch.dtype = DTYPES[2]) -> dict[str, Any]:
     """Return x, the weights of npu_mhc_pre, and the output of a layer."""
     generator = torch.Generator().manual_seed(n * columns + tokens)
+    draw = functools.partial(torch.randn, generator=generator)
     rows = n * n + 2 * n
-
-    def draw(*sizes: int) -> Tensor:
-        return torch.randn(sizes, generator=generator)
-
     return {
         "x": draw(tokens, n, columns).to(dtype),
         "phi": draw(rows, n * columns) / (n * columns) ** 0.5,
@@ -76,6 +75,21 @@ def test_a_layer_is_eagers(dtype: torch.dtype, n: int) -> None:
     for actual, expected in zip(run_layer(**given), run_eager(**wide), strict=True):
         assert actual.dtype == dtype
         assert_near(actual, expected, {torch.bfloat16: 4e-3, torch.float16: 5e-4}.get(dtype, 1e-6))
+
+
+@pytest.mark.skipif(not FILE, reason="CUSTOM_PYPTO_TEST_TILE_KERNELS names no TileKernels' mhc.py")
+def test_a_layer_is_that_of_tile_kernels() -> None:
+    theirs = runpy.run_path(FILE)
+    for n in STREAMS:
+        given = make_layer(37, n, 200, torch.bfloat16)
+        x, phi, alpha, bias, h_out = given.values()
+        parts = theirs["mhc_pre_norm_fn_ref"](x[None], phi, None, 1e-6), alpha, bias, n, 2.0, 1e-6
+        gates, h_post, h_res = theirs["mhc_pre_split_mixes_ref"](*parts)
+        mixed = theirs["sinkhorn_normalize_ref"](h_res, 20, 1e-6)
+        h_in = theirs["mhc_pre_apply_mix_ref"](x[None], gates)
+        y = theirs["mhc_post_ref"](h_out[None], x[None], h_post, mixed)
+        for actual, expected in zip(run_layer(**given), (h_in[0], y[0]), strict=True):
+            assert_near(actual, expected, 4e-3)
 
 
 @pytest.mark.parametrize(("dtype", "n"), [*zip(DTYPES, STREAMS, strict=True)])

@@ -17,11 +17,7 @@ from .cache_rows import write_rows
 from .experts import ServedMoE
 from .hyper_connections import MhcHead, MhcPost, MhcPre
 from .metadata import StepMetadata
-from .names import (
-    DeepseekV4Attention,
-    KVCacheLayout,
-    get_forward_context,
-)
+from .names import DeepseekV4Attention, KVCacheLayout, get_forward_context
 from .platform import require_our_platform
 from .served import serves
 

@@ -9,12 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu, softplus
 
-from .names import (
-    CPURouter,
-    CPUUnquantizedExperts,
-    DeepseekV4MoE,
-    UnquantizedFusedMoEMethod,
-)
+from .names import CPURouter, CPUUnquantizedExperts, DeepseekV4MoE, UnquantizedFusedMoEMethod
 
 
 class Router(CPURouter):  # type: ignore[misc]

@@ -51,13 +51,7 @@ class MhcHead(nn.Module):
     """Weighs the streams after the last layer; npu_mhc_pre without the parts that go back."""
 
     def forward(
-        self,
-        x: Tensor,
-        fn: Tensor,
-        scale: Tensor,
-        base: Tensor,
-        norm_eps: float,
-        eps: float,
+        self, x: Tensor, fn: Tensor, scale: Tensor, base: Tensor, norm_eps: float, eps: float
     ) -> Tensor:
         """Return [tokens, H]."""
         flat = x.flatten(1).float()

@@ -9,10 +9,7 @@ from typing import Any, TypedDict
 from .convert_weights import IndexRope
 
 # How a model's indexer pairs the dims that it rotates, by ``model_type``.
-_INDEX_ROPES: dict[str, IndexRope] = {
-    "deepseek_v32": "half_split",
-    "glm_moe_dsa": "interleaved",
-}
+_INDEX_ROPES: dict[str, IndexRope] = {"deepseek_v32": "half_split", "glm_moe_dsa": "interleaved"}
 
 
 class ConversionOptions(TypedDict):
