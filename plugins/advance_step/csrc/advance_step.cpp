@@ -104,9 +104,8 @@ class Step {
  private:
   // The position after which a row of the table is full; the largest number if that overflows.
   int64_t last_position() const {
-    int64_t tokens = 0;
-    const bool overflows = __builtin_mul_overflow(blocks_, a_.block_size, &tokens);
-    return overflows ? std::numeric_limits<int64_t>::max() : tokens - 1;
+    const int64_t tokens = custom_pypto::tokens_of(blocks_, a_.block_size);
+    return tokens == INT64_MAX ? tokens : tokens - 1;
   }
 
   const npu_advance_step_flashattn::Arguments& a_;

@@ -2,6 +2,7 @@
 #include "batch.h"
 
 #include <custom_pypto/message.h>
+#include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/paging.h>
 
 #include <algorithm>

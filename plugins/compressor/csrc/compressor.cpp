@@ -31,7 +31,7 @@ class State {
       if (sequence.count == 0) continue;
       const int64_t end = sequence.start + sequence.count;
       check(is_ring_ || (end - 1) / cache_.block_size < s.M, Op::name, "state_block_table",
-            "holds positions below ", s.M * cache_.block_size, " (", s.M, " blocks of ",
+            "holds positions below ", tokens_of(s.M, cache_.block_size), " (", s.M, " blocks of ",
             cache_.block_size, "), got a start_pos of ", sequence.start, " and ", sequence.count,
             " tokens for sequence ", b);
       const int64_t first = is_ring_ ? 0 : first_needed(sequence) / cache_.block_size;

@@ -3,6 +3,7 @@
 
 #include <custom_pypto/dtype.h>
 #include <custom_pypto/tensor_ops.h>
+#include <custom_pypto_blocks/divide.h>
 #include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/paging.h>
 
@@ -56,7 +57,7 @@ struct Input {
 void read_blocks(const Input& input, const BlockTable& table, int64_t b, int64_t tokens,
                  std::vector<int32_t>& blocks) {
   const int64_t most = input.key.size(0);
-  const int64_t needed = blocks_of(tokens, input.key.size(1));
+  const int64_t needed = custom_pypto::divide_up(tokens, input.key.size(1));
   for (int64_t i = 0; i < needed; ++i) {
     const int64_t block = table.block(b, i, most, [&](int64_t found) {
       fail(input.op, "block_table", "must hold blocks between 0 and ", most - 1,
@@ -176,7 +177,7 @@ void fill(const Input& input, Problem& problem) {
   const int32_t* blocks = problem.blocks.data();
   for (Sequence& sequence : problem.sequences) {
     sequence.keys.blocks = sequence.key_scales.blocks = blocks;
-    if (sequence.rows > 0) blocks += blocks_of(sequence.tokens, keys.block_size);
+    if (sequence.rows > 0) blocks += custom_pypto::divide_up(sequence.tokens, keys.block_size);
   }
 }
 
@@ -273,7 +274,7 @@ void read_key_lengths(const Call& call, std::vector<int64_t>& lengths) {
   const std::optional<Tensor>& given = call.arguments.actual_seq_lengths_key;
   const auto& s = call.sizes;
   if (s.layout_key == LayoutKey::PA_BSND) {
-    return read_lengths(call.op, kKeyLengths, *given, s.M * s.block_size,
+    return read_lengths(call.op, kKeyLengths, *given, tokens_of(s.M, s.block_size),
                         "what a row of block_table can hold", lengths);
   }
   if (s.layout_key == LayoutKey::TND) {
@@ -308,7 +309,7 @@ void read_problem(const CallV2& call, Problem& problem) {
               problem.queries);
   if (s.layout_q == ops::LayoutQ::BSND) put_in_batches(s.S1, problem.queries);
   // Of keys that are TND, size(1) is their heads, and is not read.
-  const int64_t room = call.key.size(1) * (paged ? s.M : 1);
+  const int64_t room = tokens_of(paged ? s.M : 1, call.key.size(1));
   read_tokens(call,
               {"cu_seqlens_k", a.cu_seqlens_k, "seqused_k", a.seqused_k, call.key.size(0), room},
               problem.keys);

@@ -1,8 +1,4 @@
-"""The published sizes, kind of data and pass rule.
-
-The expected positions are computed here, from the op's definition alone: a mistake that kernel,
-reference and comparison of the plugin share would show.
-"""
+"""The published sizes, data and pass rule. What is expected follows from the definition alone."""
 
 import custom_pypto.core  # noqa: F401  (provides the op)
 import pytest

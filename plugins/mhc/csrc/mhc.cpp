@@ -218,6 +218,7 @@ void run_tiles(void (*kernel)(const SinkhornTask&), const Tensor& x, int64_t ite
                const Tensor& y, void* norm, void* sum) {
   const int64_t n = x.size(x.dim() - 1);
   const int64_t tokens = x.numel() / (n * n);
+  if (tokens == 0) return;
   const SinkhornTiles tiles(tokens, n);
   Inputs data;
   void* const from = data(x);
@@ -225,7 +226,7 @@ void run_tiles(void (*kernel)(const SinkhornTask&), const Tensor& x, int64_t ite
     const int64_t bytes = static_cast<int64_t>(x.element_size());
     return numbers == nullptr ? nullptr : static_cast<char*>(numbers) + place * bytes;
   };
-  const int64_t work = divide_up(tokens, std::max<int64_t>(tiles.count(), 1)) * iterations * n * n;
+  const int64_t work = divide_up(tokens, tiles.count()) * iterations * n * n;
   parallel_for(0, tiles.count(), divide_up(kGrain, work), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const TokenRange tile = tiles[i];

@@ -157,6 +157,10 @@ def test_large_logits_choose_one_stream_each() -> None:
     expected = reference.sinkhorn(logits)[0]
     torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-6)
     assert y[0].round().nonzero().tolist() == [[0, 2], [1, 0], [2, 3], [3, 1]]
+    # The reciprocal of a column's sum is infinite.
+    logits = torch.tensor([0.0, 0.0, 0.0, -92.0]).expand(1, 4, 4)
+    for x in (logits, logits.double() * 8, logits[:0]):
+        assert npu_mhc_sinkhorn(x, eps=0.0)[0].eq(0.25).all()
 
 
 def test_nan_stays_in_its_token() -> None:

@@ -1,6 +1,8 @@
 // Reads and checks lengths; divides the query tokens among the sequences.
 #include "selection.h"
 
+#include <custom_pypto_blocks/divide.h>
+
 #include <limits>
 
 namespace custom_pypto_sparse_attention {
@@ -13,7 +15,7 @@ PagedCache keys_of(const char* op, const char* name, const Tensor& keys) {
 
 std::vector<int64_t> read_key_lengths(const char* op, const char* name, const Tensor& lengths,
                                       int64_t width, int64_t block_size) {
-  const int64_t longest = width * block_size;
+  const int64_t longest = tokens_of(width, block_size);
   std::vector<int64_t> result;
   read_lengths(lengths, longest, result, [&](int64_t length, int64_t sequence) {
     fail(op, name, "must be from 0 to ", longest, " (", width, " blocks of ", block_size,
@@ -26,7 +28,7 @@ void check_blocks(const char* op, const Tensor& block_table, const std::vector<i
                   const PagedCache& cache) {
   const BlockTable table(block_table);
   for (std::size_t b = 0; b < lengths.size(); ++b) {
-    const int64_t needed = blocks_of(lengths[b], cache.block_size);
+    const int64_t needed = divide_up(lengths[b], cache.block_size);
     for (int64_t index = 0; index < needed; ++index) {
       needed_block(op, table, static_cast<int64_t>(b), index, cache.blocks);
     }

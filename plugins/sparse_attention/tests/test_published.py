@@ -1,8 +1,4 @@
-"""The published sizes, kind of data and tolerance of npu_sparse_attention_pto.
-
-The expected values come from the definition in README.md: a mistake that kernels, reference and
-comparison of the plugin share would show.
-"""
+"""The published sizes, data and tolerance. What is expected follows from README.md alone."""
 
 import inspect
 from collections.abc import Callable

@@ -74,8 +74,17 @@ class Matrices {
       for (int i = 1; i < kStreams; ++i) sum = CUSTOM_PYPTO_CPU_ISA::add(sum, get(place(i)));
       sum = CUSTOM_PYPTO_CPU_ISA::add(sum, spread(eps));
       store(sums[j], sum);
-      const Vector factor = divide(spread(Number{1}), sum);
-      for (int i = 0; i < kStreams; ++i) put(place(i), multiply(get(place(i)), factor));
+      // 1 / sum overflows if sum is subnormal: there, sum and elements are scaled, which is exact.
+      alignas(64) Number scales[kWidth];
+      bool is_scaled = false;
+      for (int64_t lane = 0; eps < Wide<Number>::kLeast && lane < kWidth; ++lane) {
+        const bool is_subnormal = sums[j][lane] < Wide<Number>::kLeast;
+        scales[lane] = is_subnormal ? Wide<Number>::kScale : 1;
+        is_scaled |= is_subnormal;
+      }
+      const auto scaled = [&](Vector x) { return is_scaled ? multiply(x, load(scales)) : x; };
+      const Vector factor = divide(spread(Number{1}), scaled(sum));
+      for (int i = 0; i < kStreams; ++i) put(place(i), multiply(scaled(get(place(i))), factor));
     }
   }
 

@@ -11,12 +11,16 @@ struct Wide {
   using Number = float;
   using Vector = F32;
   static constexpr int64_t kWidth = kLanes;
+  static constexpr Number kLeast = 0x1p-126F;  // that is normal
+  static constexpr Number kScale = 0x1p23F;    // makes every other one normal
 };
 template <>
 struct Wide<double> {
   using Number = double;
   using Vector = double;
   static constexpr int64_t kWidth = 1;
+  static constexpr Number kLeast = 0x1p-1022;
+  static constexpr Number kScale = 0x1p52;
 };
 template <class Element>
 using NumberOf = typename Wide<Element>::Number;

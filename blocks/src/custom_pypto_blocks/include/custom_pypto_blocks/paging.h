@@ -5,7 +5,6 @@
 #pragma once
 
 #include <custom_pypto/abi.h>
-#include <custom_pypto_blocks/divide.h>
 #include <torch/csrc/stable/tensor.h>
 
 #include <cstddef>
@@ -32,9 +31,10 @@ class Integers {
   bool is_wide_;
 };
 
-// The number of blocks of `block_size` that hold `tokens`.
-inline int64_t blocks_of(int64_t tokens, int64_t block_size) {
-  return divide_up(tokens, block_size);
+// The tokens of blocks; INT64_MAX if the product overflows, as it may where no memory is needed.
+inline int64_t tokens_of(int64_t blocks, int64_t block_size) {
+  int64_t tokens = 0;
+  return __builtin_mul_overflow(blocks, block_size, &tokens) ? INT64_MAX : tokens;
 }
 
 // Fills `lengths` from a tensor [sequences] of lengths from 0 to `longest`. For any other value it
