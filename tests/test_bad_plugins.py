@@ -1,8 +1,4 @@
-"""Plugins that do not load, in a real environment: what commands say of them.
-
-core/tests/test_loader_failures.py has what keeps a plugin from loading, and
-builder/tests/test_build_check.py what a build refuses.
-"""
+"""What commands say, in a real environment, of plugins that do not load."""
 
 import json
 from collections.abc import Callable

@@ -1,8 +1,4 @@
-"""The published sizes, kind of data and pass rule.
-
-The expected values come from the definition in README.md: a mistake that kernel, reference and
-comparison of the plugin share would show.
-"""
+"""The published sizes, data and pass rule. What is expected follows from README.md alone."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -111,7 +111,7 @@ void Rows::read_lengths_of(const RowsArguments& a, LayoutKv layout, int64_t sequ
     starts_ = starts_of(lengths_);
   } else {
     const bool is_paged = layout == LayoutKv::PA_BBND;
-    const int64_t longest = cache_.block_size * (is_paged ? a.block_table->size(1) : 1);
+    const int64_t longest = tokens_of(is_paged ? a.block_table->size(1) : 1, cache_.block_size);
     lengths_.assign(static_cast<std::size_t>(sequences), longest);
     if (!is_paged) {
       for (int64_t b = 0; b < sequences; ++b) starts_.push_back(b * cache_.block_size);

@@ -34,3 +34,7 @@ def test_gradients_of_pages(layout: str) -> None:
     wanted = gradients(reference.sparse_flash_mla, arguments, torch.float64)
     for got, expected in zip(found, wanted, strict=True):
         torch.testing.assert_close(got.double(), expected, rtol=1e-4, atol=1e-5)
+    # A cache of no blocks.
+    empty = {"cmp_kv": arguments["cmp_kv"][:0], "cmp_sparse_indices": None}
+    arguments |= {**empty, "seqused_cmp_kv": torch.zeros_like(arguments["seqused_cmp_kv"])}
+    assert gradients(attention, arguments)[2].shape == arguments["cmp_kv"].shape

@@ -53,7 +53,7 @@ class CompressedAttention:
             lengths = None
             if isinstance(attention_mask, KeyRanges) and self.compressor is not None:
                 rate = self.compressor.compress_rate
-                lengths = _lengths(position_ids, attention_mask, rate)
+                lengths = _lengths(position_ids, attention_mask, rate, is_kept=cache is not None)
             dropout = self.attention_dropout if self.training else 0.0
             reason = refusal_of_call(wants_weights(self, kwargs), attention_mask, dropout)
             reason = reason or self._why_not(hidden_states, attention_mask, lengths)
@@ -171,15 +171,16 @@ class CompressedAttention:
         return select_rows(*inputs, indexer.compress_rate, indexer.index_topk)
 
 
-def _lengths(position_ids: Tensor, ranges: KeyRanges, rate: int) -> Tensor | None:
+def _lengths(position_ids: Tensor, ranges: KeyRanges, rate: int, *, is_kept: bool) -> Tensor | None:
     """Return the tokens [B] from which the op's mask makes what transformers' makes of positions.
 
-    None if there are none. transformers compresses padding too, but counts from positions.
+    None if there are none. transformers compresses padding too, but counts from positions. Later
+    tokens may see the rows of padding that are kept.
     """
     tokens = position_ids.shape[1]
     index = torch.arange(tokens, device=position_ids.device)
     last = index[-1:]
-    if ranges.end is not None:
+    if ranges.end is not None and not is_kept:
         # Padding after it may see anything.
         last = (ranges.end - ranges.offset - 1).clamp(0, tokens - 1)
     positions = position_ids.expand(max(len(position_ids), len(last)), -1)

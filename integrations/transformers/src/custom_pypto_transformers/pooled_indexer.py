@@ -25,12 +25,14 @@ class Pools:
     Attributes:
         packed: transformers' cached states of all tokens, of which the rows are made. If the cache
             holds another tensor now, it was cropped, reordered or reset, and the rows are stale.
+        writes: how often that tensor had been written to; a static cache is reset in place.
         real: [B, T] booleans, the tokens that are not padding.
         complete: [B], the complete pools of a sequence.
         rows: [B, P, D]; a sequence with fewer pools has any values in the rest.
     """
 
     packed: Tensor
+    writes: int
     real: Tensor
     complete: Tensor
     rows: Tensor
@@ -87,14 +89,19 @@ class PooledIndexer:
         """Return what is known of the tokens before these."""
         none = attention_mask.new_zeros(len(attention_mask), dtype=torch.long)
         if cache is None or not cache.layers[self.layer_idx].is_indexer_initialized:
-            return Pools(none, attention_mask[:, :0], none, none)
+            return Pools(none, 0, attention_mask[:, :0], none, none)
         layer = cache.layers[self.layer_idx]
         # The attention has appended its keys already.
         before = int(layer.get_seq_length()) - attention_mask.shape[1]
         kept: Pools | None = getattr(layer, _KEPT, None)
-        if kept and kept.packed is layer.indexer_keys and kept.real.shape[1] == before:
+        if (
+            kept
+            and kept.packed is layer.indexer_keys
+            and kept.writes == _writes(kept.packed)
+            and kept.real.shape[1] == before
+        ):
             return kept
-        return Pools(none, layer.indexer_keys[:, :before, -1].bool(), none, none)
+        return Pools(none, 0, layer.indexer_keys[:, :before, -1].bool(), none, none)
 
     def _why_not(self: Any, hidden_states: Tensor, real: Tensor) -> str | None:
         begins = (real[:, 1:] & ~real[:, :-1]).sum(-1) + real[:, 0]
@@ -132,7 +139,8 @@ class PooledIndexer:
         first, complete = real.shape[1] - lengths, lengths // size
         rows = self._append_pools(packed, first, complete, kept)
         if cache is not None:
-            setattr(cache.layers[self.layer_idx], _KEPT, Pools(packed, real, complete, rows))
+            made = Pools(packed, _writes(packed), real, complete, rows)
+            setattr(cache.layers[self.layer_idx], _KEPT, made)
         # transformers' positive factors do not change the order.
         weights = self.weights_proj(hidden_states.to(self.weights_proj.weight.dtype)).float()
         pools = select_rows(query, rows, weights, lengths, size, self.index_topk // size)
@@ -167,3 +175,8 @@ class PooledIndexer:
         is_complete = pool < complete[:, None]
         rows[batch.expand_as(pool)[is_complete], pool[is_complete]] = made[is_complete]
         return rows
+
+
+def _writes(tensor: Tensor) -> int:
+    """Return how often a tensor was written to; 0 where inference mode does not count it."""
+    return 0 if tensor.is_inference() else tensor._version

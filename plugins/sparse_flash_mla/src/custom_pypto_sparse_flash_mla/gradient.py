@@ -53,8 +53,8 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
 
 
 def _blocks(kv: Tensor, table: Tensor) -> Tensor:
-    """The block table; what no sequence needs may be any number."""
-    return table.long().clamp(0, max(kv.shape[0] - 1, 0))
+    """The block table, of no columns for a cache of no blocks; what is not needed is any number."""
+    return table.long()[:, : None if kv.shape[0] else 0].clamp(0, max(kv.shape[0] - 1, 0))
 
 
 def _without_pages(pages: dict[str, tuple[Tensor, Tensor]], layout: str) -> dict[str, Any]:
