@@ -1,6 +1,7 @@
 """Logits of a forward pass agree with eager's, for every mask, dtype and shape of the cache."""
 
 import functools
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -80,7 +81,10 @@ def pieces(model: Any, name: str, cache: str, implementation: str) -> Tensor:
 @pytest.mark.parametrize("name", ["none", "both"])
 @every_family_and_cache("dynamic", "growing", "static")
 def test_a_second_piece_of_several_tokens(model: Any, name: str, cache: str) -> None:
-    found = pieces(model, name, cache, "custom_pypto")
+    # Later tokens might see the rows that this model makes of the padding at the right.
+    refused = name == "both" and model.config.model_type == "deepseek_v4"
+    with pytest.warns(UserWarning, match="not those of cons") if refused else nullcontext():
+        found = pieces(model, name, cache, "custom_pypto")
     assert_close(found, pieces(model, name, "dynamic", "eager"))
 
 
