@@ -40,9 +40,19 @@ def compressor(
     """
     same = "the shape of 'rope_cos'"
     require("compressor", "rope_sin's shape", [*rope_sin.shape], [*rope_cos.shape], same)
+    require("compressor", "rope_head_dim", rope_head_dim, rope_cos.shape[-1], "rope_cos's columns")
+    tokens = x.shape[-2]
+    count = (tokens + cmp_ratio - 1) // cmp_ratio
+    if cu_seqlens is not None:
+        count = min(tokens, tokens // cmp_ratio + cu_seqlens.shape[0] - 1)
+    shape = [*x.shape[:-2], count, rope_head_dim]
+    require("compressor", "rope_cos's shape", [*rope_cos.shape], shape, "one row for each result")
+    for name, each in (("rope_cos", rope_cos), ("norm_weight", norm_weight)):
+        require("compressor", f"{name}'s device", each.device, x.device, "x is there")
+        require("compressor", f"{name} of floats", each.is_floating_point(), True, "convert it")
+    require("compressor", "rope_head_dim % 2", rope_head_dim % 2, 0, "channels turn in pairs")
     size = [ape.shape[-1] // coff]
     require("compressor", "norm_weight's shape", [*norm_weight.shape], size, "ape's columns / coff")
-    require("compressor", "rope_head_dim", rope_head_dim, rope_cos.shape[-1], "rope_cos's columns")
     require("compressor", "cache_mode", cache_mode, 1, "call npu_compressor for rings")
     if rotary_mode != 2:
         require("compressor", "rotary_mode", rotary_mode, 1, "2 is supported, too")

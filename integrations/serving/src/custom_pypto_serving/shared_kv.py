@@ -7,6 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .refusal import require
+
+# The mask of compressed rows by which a token sees those that are complete before it.
+_CAUSAL = 3
+
 
 def npu_sparse_attn_sharedkv(
     q: Tensor,
@@ -47,9 +52,16 @@ def npu_sparse_attn_sharedkv(
         softmax_scale: 0 is the size of q's heads to the power of -0.5.
 
     Returns:
-        The output, as `q`, and with `return_softmax_lse` the log-sum-exp.
+        The output, as `q`, and with `return_softmax_lse` the log-sum-exp, [B, S, N, 1] or
+        [T, N, 1], fp32; else an empty tensor.
+
+    Raises:
+        ValueError: there is a `cmp_kv` without a `cmp_ratio`.
     """
-    found: tuple[Tensor, Tensor] = torch.ops.custom_pypto.npu_sparse_flash_mla(
+    if cmp_kv is not None and cmp_ratio < 1:
+        hint = "cmp_kv has a row for so many tokens"
+        require("npu_sparse_attn_sharedkv", "cmp_ratio", cmp_ratio, "at least 1", hint)
+    out, lse = torch.ops.custom_pypto.npu_sparse_flash_mla(
         q,
         ori_kv=ori_kv,
         cmp_kv=cmp_kv,
@@ -62,7 +74,8 @@ def npu_sparse_attn_sharedkv(
             layout_kv,
             (cu_seqlens_ori_kv, cu_seqlens_cmp_kv),
             seqused_kv,
-            cmp_ratio if cmp_kv is not None else None,
+            None if cmp_kv is None else cmp_ratio,
+            cmp_mask_mode,
         ),
         seqused_q=seqused_q,
         sinks=sinks,
@@ -75,7 +88,7 @@ def npu_sparse_attn_sharedkv(
         layout_q=layout_q,
         return_softmax_lse=return_softmax_lse,
     )
-    return found
+    return out, lse.squeeze(-3).unsqueeze(-1) if return_softmax_lse else lse.new_empty(0)
 
 
 sparse_attn_sharedkv = npu_sparse_attn_sharedkv
@@ -119,7 +132,8 @@ def npu_sparse_attn_sharedkv_metadata(
             layout_kv,
             (cu_seqlens_ori_kv, cu_seqlens_cmp_kv),
             seqused_kv,
-            cmp_ratio if has_cmp_kv else None,
+            max(cmp_ratio, 1) if has_cmp_kv else None,
+            cmp_mask_mode,
         ),
         batch_size=batch_size,
         max_seqlen_q=max_seqlen_q,
@@ -143,12 +157,14 @@ def _of_keys(
     bounds: tuple[Tensor | None, Tensor | None],
     tokens: Tensor | None,
     ratio: int | None,
+    mask_mode: int,
 ) -> dict[str, Any]:
     """Return what our op takes to know the keys; `ratio` is None without compressed rows."""
-    of_row = max(ratio or 1, 1)
-    given: dict[str, Any] = {"seqused_ori_kv": tokens, "cmp_ratio": of_row}
+    given: dict[str, Any] = {"seqused_ori_kv": tokens, "cmp_ratio": ratio or 1}
     if tokens is not None and ratio is not None:
-        given |= {"seqused_cmp_kv": tokens // of_row, "cmp_residual_kv": tokens % of_row}
+        given["seqused_cmp_kv"] = tokens // ratio
+        if mask_mode == _CAUSAL:
+            given["cmp_residual_kv"] = tokens % ratio
     if layout == "PA_ND":
         return {**given, "layout_kv": "PA_BBND"}
     names = ("cu_seqlens_ori_kv", "cu_seqlens_cmp_kv")
