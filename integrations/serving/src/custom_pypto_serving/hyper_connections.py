@@ -33,5 +33,7 @@ def npu_hc_pre(
 
 def npu_hc_post(x: Tensor, residual: Tensor, post: Tensor, comb: Tensor) -> Tensor:
     """Return the streams after a layer, of which `x` is the output, as vllm-ascend's op."""
-    streams: Tensor = torch.ops.custom_pypto.npu_mhc_post(residual, comb, x, post)
+    # Theirs takes coefficients of 16 bits, too.
+    wide = [each.to(torch.promote_types(each.dtype, torch.float32)) for each in (comb, post)]
+    streams: Tensor = torch.ops.custom_pypto.npu_mhc_post(residual, wide[0], x, wide[1])
     return streams
