@@ -49,7 +49,8 @@ def compressor(
     require("compressor", "rope_cos's shape", [*rope_cos.shape], shape, "one row for each result")
     for name, each in (("rope_cos", rope_cos), ("norm_weight", norm_weight)):
         require("compressor", f"{name}'s device", each.device, x.device, "x is there")
-        require("compressor", f"{name} of floats", each.is_floating_point(), True, "convert it")
+        if not each.is_floating_point():
+            require("compressor", f"{name}'s dtype", each.dtype, "one of floats", "convert it")
     require("compressor", "rope_head_dim % 2", rope_head_dim % 2, 0, "channels turn in pairs")
     size = [ape.shape[-1] // coff]
     require("compressor", "norm_weight's shape", [*norm_weight.shape], size, "ape's columns / coff")
