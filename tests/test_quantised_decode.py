@@ -1,8 +1,4 @@
-"""Decoding with int8 queries and keys (W8A8C8), as the published model calls the ops.
-
-Prolog, caches, selection of positions: each op reads the results of the one before, with the shapes
-and keywords of models/deepseek_v3_2_exp of cann-recipes-infer.
-"""
+"""Decoding with int8 (W8A8C8) by the calls of models/deepseek_v3_2_exp of cann-recipes-infer."""
 
 from dataclasses import replace
 

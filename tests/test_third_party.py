@@ -1,8 +1,4 @@
-"""Plugins by somebody else: built, installed and used as outside of this repository.
-
-acme_lists writes to lists of tensors. The kernels of gated_silu are Python functions: it needs no
-compiler, and its wheel fits every platform. acme_square is the three files of docs/smallest.md.
-"""
+"""Plugins by somebody else: built, installed and used as outside of this repository."""
 
 from __future__ import annotations
 

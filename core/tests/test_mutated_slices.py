@@ -68,6 +68,17 @@ def test_compiled_code_writes_the_slice(backend: str, dynamic: bool | None) -> N
     expect_right(run, (2, 4), (3, 4), (0, 5), (2, 6))
 
 
+def test_a_write_to_what_autograd_saved_is_an_error() -> None:
+    def run(x: Tensor, weight: Tensor) -> Tensor:
+        y = (x * weight).sum()
+        ops.slices_add(x.detach(), more=[])
+        return y
+
+    compiled = torch.compile(run, backend="aot_eager", fullgraph=True)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        compiled(torch.ones(4), torch.ones(4, requires_grad=True)).backward()
+
+
 def test_inductor_without_the_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     import torch._inductor.lowering as lowering
 

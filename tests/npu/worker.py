@@ -1,8 +1,4 @@
-"""Runs functions on NPUs in a process of its own, one after another: the parent's end.
-
-What decides how torch_npu works (TASK_QUEUE_ENABLE, where kernels are found) is read once in a
-process, so each setting has its own worker. Requests and answers are lines of JSON.
-"""
+"""The parent's end of processes that run functions on NPUs; each has its own TASK_QUEUE_ENABLE."""
 
 import json
 import os

@@ -49,12 +49,14 @@ def call_on_copies(map_mutated: Callable[..., tuple[Any, Any]]) -> Callable[...,
         with mode:
             map_mutated(written.append, args, kwargs or {})
             args, kwargs = map_mutated(copy, args, kwargs or {})
-            if copies:
-                results = op(*args, **kwargs)
-                for tensor, changed in copies:
-                    tensor.copy_(changed)
-                return results
-        return mode.__torch_dispatch__(op, types, args, kwargs)
+            results = op(*args, **kwargs) if copies else None
+            for tensor, changed in copies:
+                tensor.copy_(changed)
+        if not copies:
+            results = mode.__torch_dispatch__(op, types, args, kwargs)
+        # As kernels do: autograd may have saved the tensors.
+        torch.autograd.graph.increment_version(each for each in written if not each.is_inference())
+        return results
 
     return call
 

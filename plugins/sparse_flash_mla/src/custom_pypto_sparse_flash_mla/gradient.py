@@ -45,7 +45,7 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
     gradients = {"ori_kv": dori_kv, "cmp_kv": dcmp_kv, "sinks": dsinks}
     for name, (kv, table) in pages.items():
         found = gradients[name].view(table.numel(), *kv.shape[1:])
-        gradients[name] = torch.zeros_like(kv).index_add_(0, table.flatten(), found)
+        gradients[name] = torch.zeros_like(kv).index_add(0, table.flatten(), found)
     return dq, *(
         gradients[name] if name in gradients and name in ctx.names else None
         for name in _keyword_only()
