@@ -55,7 +55,7 @@ def call_on_copies(map_mutated: Callable[..., tuple[Any, Any]]) -> Callable[...,
         if not copies:
             results = mode.__torch_dispatch__(op, types, args, kwargs)
         # As kernels do: autograd may have saved the tensors.
-        torch.autograd.graph.increment_version(each for each in written if not each.is_inference())
+        torch.autograd.graph.increment_version(written)
         return results
 
     return call

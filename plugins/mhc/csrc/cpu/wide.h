@@ -11,8 +11,8 @@ struct Wide {
   using Number = float;
   using Vector = F32;
   static constexpr int64_t kWidth = kLanes;
-  static constexpr Number kLeast = 0x1p-126F;  // that is normal
-  static constexpr Number kScale = 0x1p23F;    // makes every other one normal
+  static constexpr Number kLeast = 0x1p-126F;  // the least normal number
+  static constexpr Number kScale = 0x1p23F;    // a subnormal number times it is normal
 };
 template <>
 struct Wide<double> {

@@ -63,7 +63,7 @@ namespace sim = custom_pypto_simulator;
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_lose_device(int32_t device) { sim::lost = device; }
 
 aclError aclInit(const char*) {
-  // A thread of torch_npu polls every microsecond, which keeps cores busy. It inherits this slack.
+  // A thread of torch_npu polls every microsecond. It inherits this slack: every millisecond.
   prctl(PR_SET_TIMERSLACK, 1'000'000);
   static std::atomic<bool> initialised{false};
   return initialised.exchange(true) ? ACL_ERROR_REPEAT_INITIALIZE : ACL_SUCCESS;
