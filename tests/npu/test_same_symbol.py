@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from simulated import Simulated
+from worker import RunCode
 
 BEGIN = (
     "aclnnStatus aclnnCompressorGetWorkspaceSize(const aclTensor *x, const aclTensor *wkv,"
@@ -25,13 +25,13 @@ HEADERS = {
     f" const aclTensor *cmpKvOut,{END}",
 }
 CODE = """
-import warnings; warnings.filterwarnings("ignore")
-import custom_pypto.core as core, torch, torch_npu
+import os, custom_pypto.core as core, torch, torch_npu
+os.environ["ASCEND_CUSTOM_OPP_PATH"] = {!r}
 sample = next(iter(core.samples("npu_compressor", "npu")))
 op = torch.ops.custom_pypto.npu_compressor
 on_cpu = [each.cpu() if isinstance(each, torch.Tensor) else each for each in sample.args]
-options = {n: each.cpu() if isinstance(each, torch.Tensor) else each
-           for n, each in sample.kwargs.items()}
+options = {{n: each.cpu() if isinstance(each, torch.Tensor) else each
+           for n, each in sample.kwargs.items()}}
 expected = op(*on_cpu, **options)
 try:
     print("equal" if torch.equal(op(*sample.args, **sample.kwargs).cpu(), expected) else "differ")
@@ -54,17 +54,12 @@ def packages(opp: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> d
 
 @pytest.mark.parametrize(("first", "second"), [("stock", "fused"), ("fused", "stock")])
 def test_the_kernel_of_other_arguments_is_refused_where_it_is_first(
-    packages: dict[str, Path], tmp_path: Path, first: str, second: str
+    packages: dict[str, Path], run_code: RunCode, first: str, second: str
 ) -> None:
-    variables = {"ASCEND_CUSTOM_OPP_PATH": f"{packages[first]}:{packages[second]}"}
-    # Not those of other tests: one more would wait for the end of a server whose workers go on.
-    machines = Simulated(tmp_path)
-    done = machines.server(variables).run(CODE, [], variables)
-    machines.close()
-    assert done.returncode == 0, done.stdout + done.stderr
+    printed = run_code("stock", CODE.format(f"{packages[first]}:{packages[second]}"))
     if first == "stock":
-        assert done.stdout.endswith("equal\n"), done.stdout
+        assert printed.endswith("equal\n"), printed
         return
     sentence = "npu_compressor: aclnnCompressor is launched with other arguments than its header"
     for part in (sentence, f"the header is {packages['fused']}", "Remedy: install"):
-        assert part in done.stdout
+        assert part in printed

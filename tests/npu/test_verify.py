@@ -7,7 +7,7 @@ import pytest
 from custom_pypto_testing.verification.processes import RUNS
 from programs import run_program
 from simulated import Simulated
-from verifying import Verify, read_json
+from verifying import Verify
 from worker import RunCode
 
 # Not the plugin of this name, which has two.
@@ -43,6 +43,9 @@ def test_a_right_op_passes_every_check(verify: Verify) -> None:
     assert {each["verdict"] for each in done.of(op)} == {"passed"}
     assert done.data["npus"]["name"] == "Ascend910B1"
     assert done.data["npus"]["version of CANN"] == "8.5.0"
+    assert done.data["seconds"] > 0
+    [torch] = [each for each in done.data["doctor"]["torch"] if each["name"] == "import torch_npu"]
+    assert torch["value"] == "ok"
 
 
 FAULTS = {
@@ -109,29 +112,26 @@ def test_an_op_that_does_not_wait_for_its_stream_or_is_not_captured_is_found(
     assert "found: output: " in printed, printed
 
 
-# Other sections of the doctor start more processes.
-IN_PROCESSES = """
-import sys
-from custom_pypto_cli import main
-from custom_pypto_cli.commands import doctor
-doctor._SECTIONS = {"torch": doctor._SECTIONS["torch"]}
-sys.exit(main(["verify", *sys.argv[1:]]))
+def test_a_device_without_memory_is_named_and_no_op_is_called(verify: Verify) -> None:
+    memory = "import os; os.environ['CUSTOM_PYPTO_SIM_MEMORY'] = '1000000'"
+    done = verify(ONE_OP, arm={"add": memory})
+    assert done.status == 1
+    add, *_ = done.of("machine")
+    assert (add["check"], add["verdict"]) == ("add", "failed")
+    assert "NPU out of memory" in add["text"]
+    assert {each["verdict"] for each in done.of("add_custom")} == {"not run"}
+
+
+# The other tests fork processes that have torch_npu imported.
+IN_A_PROCESS = """
+from custom_pypto_cli import subprocess_call
+from custom_pypto_testing.verification import isolated_checks
+outcome = subprocess_call.call(isolated_checks.check, ["add"], "", "npu", 1)
+print(outcome.value[0]["verdict"] if outcome.ok else outcome)
 """
 
 
-def test_processes_of_their_own_name_a_device_without_memory_and_call_no_op(
-    opp: dict[str, str], tmp_path: Path
-) -> None:
-    file = tmp_path / "report.md"
-    command = (sys.executable, "-c", IN_PROCESSES, ONE_OP, "--output", file)
-    variables = {"ASCEND_CUSTOM_OPP_PATH": opp["custom"], "CUSTOM_PYPTO_SIM_MEMORY": "1000000"}
-    variables["CUSTOM_PYPTO_PLUGINS"] = "add_custom"
-    run_program("custom-pypto-sim", "run", "--", *command, status=1, env=variables)
-    data = read_json(file.read_text(encoding="utf-8"))
-    assert data["seconds"] > 0
-    add, *others = data["checks"]
-    assert (add["check"], add["verdict"]) == ("add", "failed")
-    assert "NPU out of memory" in add["text"]
-    assert {each["verdict"] for each in others if each["subject"] == "add_custom"} == {"not run"}
-    [torch] = [each for each in data["doctor"]["torch"] if each["name"] == "import torch_npu"]
-    assert torch["value"] == "ok"
+def test_a_check_runs_in_a_process_that_has_imported_nothing() -> None:
+    command = (sys.executable, "-c", IN_A_PROCESS)
+    variables = {"CUSTOM_PYPTO_PLUGINS": "add_custom"}
+    assert run_program("custom-pypto-sim", "run", "--", *command, env=variables).stdout == "passed\n"

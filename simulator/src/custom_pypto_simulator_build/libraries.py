@@ -14,6 +14,7 @@ from custom_pypto_build import source_files
 from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
+from custom_pypto_contract import guarded
 
 from .cache import cache_folder, locked
 
@@ -32,6 +33,13 @@ _EMPTY = (
     "libgraph.so",
 )
 """These have no functions of their own: what is looked up in them is found in _CANN."""
+_HEADERS_OF_TORCH = """\
+#define AT_PER_OPERATOR_HEADERS
+#include <ATen/TensorOperators.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/from_blob.h>
+"""
+"""What aclnn.h includes, and the operators of tensors. All of ATen takes twice as long."""
 _OF_TORCH = ("libtorch_cpu.so", "libc10.so")
 
 
@@ -72,11 +80,35 @@ def build_libraries() -> Libraries:
             for path in empty:
                 _build(path, "", scratch, [str(cann)])
             # The last one: it says that all are there.
-            _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
+            _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels, precompile_torch())
     return libraries
 
 
-def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) -> None:
+def precompile_torch() -> tuple[str, ...]:
+    """The flags that include torch's headers, which take seconds to parse, parsed once.
+
+    Two processes must not call this at a time. A compiler with other flags parses them again.
+    Raises BuildError.
+    """
+    folder = objects_folder()
+    header = folder / "torch.h"
+    precompiled = folder / "torch.h.gch"
+    if not precompiled.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        header.write_text(_HEADERS_OF_TORCH, encoding="utf-8")
+        unfinished = folder / "torch.h.unfinished"
+        command = [*find_compiler().command, *compile_flags(), "-xc++-header"]
+        command += [str(header), "-o", str(unfinished)]
+        status, _, errors = guarded.run(command)
+        if status != 0:
+            raise BuildError(f"the headers of torch cannot be compiled:\n{errors}")
+        unfinished.rename(precompiled)
+    return ("-include", str(header))
+
+
+def _build(
+    library: Path, sources: str, scratch: Path, needed: Sequence[str], flags: Sequence[str] = ()
+) -> None:
     command, folder = find_compiler().command, scratch / library.name
     file = NinjaFile(folder, [*command, *compile_flags()])
     if sources:
@@ -85,7 +117,7 @@ def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) ->
         names = sorted((SOURCES / "csrc" / sources).glob("*.cpp"))
         folder.mkdir(parents=True, exist_ok=True)
         together.write_text("".join(f'#include "{each}"\n' for each in names), encoding="utf-8")
-        file.compile(str(together), [])
+        file.compile(str(together), flags)
     link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
     file.link(str(folder / library.name), link, ["-Wl,--no-as-needed", *needed])
     try:

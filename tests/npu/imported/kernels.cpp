@@ -1,6 +1,7 @@
 // The kernels of the imported operators. Their parameters are in the order of functions.yaml and of
 // the header of AddCustom, and each result shows where every argument arrived.
-#include <ATen/ATen.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/zeros.h>
 #include <custom_pypto_simulator/aclnn.h>
 
 #include <string>

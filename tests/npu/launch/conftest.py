@@ -1,6 +1,7 @@
 """A plugin that shows what a launch marshals, simulated kernels for it, and processes to run it."""
 
 import json
+import shutil
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 import pytest
 from custom_pypto_build import plugin_library
 from custom_pypto_simulator_build import build_kernels
+from custom_pypto_simulator_build.cache import cache_folder, locked
+from custom_pypto_simulator_build.libraries import digest
 from simulated import Simulated
 from worker import Launch
 
@@ -60,8 +63,11 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The compiled plugin.cpp."""
-    return plugin_library.build_project(HERE, tmp_path_factory.mktemp("plugin"))
+    """The compiled plugin.cpp; another of pytest's processes may have compiled it."""
+    folder = cache_folder() / "plugins" / digest([str(HERE)])
+    with locked(folder):
+        library = plugin_library.build_project(HERE, folder)
+        return Path(shutil.copy2(library, tmp_path_factory.mktemp("plugin")))
 
 
 @pytest.fixture(scope="session")

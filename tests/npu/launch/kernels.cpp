@@ -1,5 +1,5 @@
 // Kernels that show what a launch marshals; plugin.cpp launches them.
-#include <ATen/ATen.h>
+#include <ATen/ops/tensor.h>
 #include <custom_pypto_simulator/aclnn.h>
 
 #include <string>

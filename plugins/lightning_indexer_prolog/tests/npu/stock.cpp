@@ -2,7 +2,7 @@
 // passes these parameters to aclnnQuantMatmulWeightNz, and passed them to aclnnQuantMatmulV4 before
 // aclnnQuantMatmulV5; graphs have the parameters of QuantBatchMatmulV3 in torchair's
 // auto_generated_ge_raw_ops.
-#include <ATen/ATen.h>
+#include <ATen/ops/mm.h>
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/fractal_nz.h>
 #include <custom_pypto_simulator/need.h>
