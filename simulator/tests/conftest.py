@@ -5,7 +5,6 @@ ops, and environment variables are read once.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
@@ -13,26 +12,10 @@ from script import KERNELS, Run, Runner
 
 
 @pytest.fixture(scope="session")
-def vendors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The opp entries (for ASCEND_CUSTOM_OPP_PATH) of the vendors in kernels/."""
-    return build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))
-
-
-@pytest.fixture(scope="session")
-def opp(vendors: dict[str, Path]) -> Path:
-    """The entry of the right kernels."""
-    return vendors["tests"]
-
-
-@pytest.fixture(scope="session")
-def outdated(vendors: dict[str, Path]) -> Path:
-    """The entry of outdated.cpp."""
-    return vendors["outdated"]
-
-
-@pytest.fixture(scope="session")
-def runner(tmp_path_factory: pytest.TempPathFactory, opp: Path) -> Iterator[Runner]:
-    """Runs scripts."""
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
+    """Runs scripts with the kernels of both vendors in kernels/."""
+    vendors = build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))
+    opp = f"{vendors['tests']}:{vendors['outdated']}"
     started = Runner(tmp_path_factory.mktemp("runner"), opp)
     yield started
     started.close()

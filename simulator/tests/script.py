@@ -42,8 +42,8 @@ Run = Callable[..., None]
 class Runner:
     """Runs scripts, each in a process that is forked from one that has done the imports."""
 
-    def __init__(self, folder: Path, opp: Path) -> None:
-        """`folder` takes what the processes write; `opp` is an opp entry that they all have."""
+    def __init__(self, folder: Path, opp: str) -> None:
+        """`folder` takes what the processes write; `opp` is their ASCEND_CUSTOM_OPP_PATH."""
         self._opp = opp
         self._simulated = Simulated(folder, ["torchair"], [Path(__file__).parent])
         self.close = self._simulated.close

@@ -9,7 +9,8 @@ LAUNCH = (
     PRELUDE
     + """
 import os
-library = ctypes.CDLL(os.environ["ASCEND_CUSTOM_OPP_PATH"] + "/op_api/lib/libcust_opapi.so")
+opp = os.environ["ASCEND_CUSTOM_OPP_PATH"].partition(":")[0]
+library = ctypes.CDLL(opp + "/op_api/lib/libcust_opapi.so")
 def launch(data, size, claimed):
     stream = torch.npu.current_stream().npu_stream
     library.launch_count(3, None, ctypes.c_void_p(stream), ctypes.c_void_p(data),

@@ -37,12 +37,11 @@ WITHOUT_OPERATOR = {
 replay eager kernels have them."""
 KERNELS_OF_OPS = [
     (kernels, op)
-    for op in OPS
     for kernels in ("custom", "stock")
+    for op in OPS
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
-"""For each op, the machines whose kernels differ for it. Tests of compilers, which are slow, run on
-these; other tests run on every machine."""
+"""For each op, the machines whose kernels differ for it; one machine after the other."""
 ONE_OF_KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS

@@ -1,13 +1,13 @@
 """Ops called eagerly on NPU tensors, with every kind of kernel and setting of the task queue."""
 
 import pytest
-from ops import COMPOSED, DIRECT, ONE_OF_KERNELS_OF_OPS, OPS
+from ops import COMPOSED, DIRECT, KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS
 from worker import Start, Worker
 
 FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
     assert npu.run("samples.passes", "results", op) >= 2
 
@@ -15,7 +15,7 @@ def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
 # It checks what is registered; the test above compares each kernel with the fake.
 @pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("samples.passes", "operator", op) >= 2
+    assert graph_npu.run("samples.passes", "operator", op) == 1
 
 
 # Scenarios whose own checks are the test, and their arguments: once, and in each of the queues.
@@ -52,7 +52,7 @@ def test_an_opp_package_gives_the_log_sum_exp_of_paged_keys(start: Start, queue:
     start("custom", queue).run("eager.gives_the_log_sum_exp_of_paged_keys")
 
 
-@pytest.mark.parametrize("op", OPS)
+@pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_a_launch_that_equals_an_earlier_one_skips_phase_1(
     start: Start, kernels: str, op: str
 ) -> None:
