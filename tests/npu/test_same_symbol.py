@@ -25,16 +25,13 @@ HEADERS = {
     f" const aclTensor *cmpKvOut,{END}",
 }
 CODE = """
-import os, custom_pypto.core as core, torch, torch_npu
+import os, torch, torch_npu
+from custom_pypto_testing import checks
+from custom_pypto_testing.ops_under_test import op_of_plugin
 os.environ["ASCEND_CUSTOM_OPP_PATH"] = {!r}
-sample = next(iter(core.samples("npu_compressor", "npu")))
-op = torch.ops.custom_pypto.npu_compressor
-on_cpu = [each.cpu() if isinstance(each, torch.Tensor) else each for each in sample.args]
-options = {{n: each.cpu() if isinstance(each, torch.Tensor) else each
-           for n, each in sample.kwargs.items()}}
-expected = op(*on_cpu, **options)
 try:
-    print("equal" if torch.equal(op(*sample.args, **sample.kwargs).cpu(), expected) else "differ")
+    checks.check_values(op_of_plugin("npu_compressor", "npu").cases[0])
+    print("equal")
 except RuntimeError as error:
     print(error)
 """

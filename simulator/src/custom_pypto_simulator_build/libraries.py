@@ -33,13 +33,8 @@ _EMPTY = (
     "libgraph.so",
 )
 """These have no functions of their own: what is looked up in them is found in _CANN."""
-_HEADERS_OF_TORCH = """\
-#define AT_PER_OPERATOR_HEADERS
-#include <ATen/TensorOperators.h>
-#include <ATen/core/dispatch/Dispatcher.h>
-#include <ATen/ops/from_blob.h>
-"""
-"""What aclnn.h includes, and the operators of tensors. All of ATen takes twice as long."""
+_HEADERS = ("TensorOperators.h", "core/dispatch/Dispatcher.h", "ops/from_blob.h")
+"""Of ATen, what aclnn.h includes, and the operators of tensors. All of it takes twice as long."""
 _OF_TORCH = ("libtorch_cpu.so", "libc10.so")
 
 
@@ -80,22 +75,21 @@ def build_libraries() -> Libraries:
             for path in empty:
                 _build(path, "", scratch, [str(cann)])
             # The last one: it says that all are there.
-            _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels, precompile_torch())
+            _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
     return libraries
 
 
 def precompile_torch() -> tuple[str, ...]:
     """The flags that include torch's headers, which take seconds to parse, parsed once.
 
-    Two processes must not call this at a time. A compiler with other flags parses them again.
-    Raises BuildError.
+    Two processes must not call this at a time. Raises BuildError.
     """
     folder = objects_folder()
     header = folder / "torch.h"
     precompiled = folder / "torch.h.gch"
     if not precompiled.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        header.write_text(_HEADERS_OF_TORCH, encoding="utf-8")
+        header.write_text("".join(f"#include <ATen/{each}>\n" for each in _HEADERS), "utf-8")
         unfinished = folder / "torch.h.unfinished"
         command = [*find_compiler().command, *compile_flags(), "-xc++-header"]
         command += [str(header), "-o", str(unfinished)]
@@ -106,9 +100,7 @@ def precompile_torch() -> tuple[str, ...]:
     return ("-include", str(header))
 
 
-def _build(
-    library: Path, sources: str, scratch: Path, needed: Sequence[str], flags: Sequence[str] = ()
-) -> None:
+def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) -> None:
     command, folder = find_compiler().command, scratch / library.name
     file = NinjaFile(folder, [*command, *compile_flags()])
     if sources:
@@ -117,7 +109,7 @@ def _build(
         names = sorted((SOURCES / "csrc" / sources).glob("*.cpp"))
         folder.mkdir(parents=True, exist_ok=True)
         together.write_text("".join(f'#include "{each}"\n' for each in names), encoding="utf-8")
-        file.compile(str(together), flags)
+        file.compile(str(together), precompile_torch() if sources == "opapi" else [])
     link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
     file.link(str(folder / library.name), link, ["-Wl,--no-as-needed", *needed])
     try:
@@ -146,6 +138,7 @@ def compile_flags() -> tuple[str, ...]:
         "-fvisibility=hidden",
         "-fvisibility-inlines-hidden",
         "-DFUNC_VISIBILITY",
+        "-DAT_PER_OPERATOR_HEADERS",
         f'-DCUSTOM_PYPTO_SIM_ABI="{abi}"',
         f"-I{include}",
         f"-I{include / 'ascendc'}",
