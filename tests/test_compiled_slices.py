@@ -1,5 +1,6 @@
-"""Inductor compiles all ops that write, in one graph: they write slices in their places."""
+"""One graph of all ops that write: they write slices in their places."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -19,22 +20,27 @@ from custom_pypto_testing.outputs import storage_bytes
 from torch import Tensor
 from torch.export import Dim
 
-OPS = [op for each in custom_pypto.core.plugins() for op in ops_of_plugin(each.name, "cpu")]
-CASES = [
-    next(each for each in op.cases if each.mutable and each.sample.resized is not None)
-    for op in OPS
-    if "!)" in str(op.schema)
-]
 # The whole tensors begin inside their memory. More calls would take more seconds to compile.
 OF_PARTS = SLICES[1]
+
+
+@functools.cache
+def calls() -> list[Case]:
+    """One of each op that writes."""
+    ops = [op for each in custom_pypto.core.plugins() for op in ops_of_plugin(each.name, "cpu")]
+    return [
+        next(each for each in op.cases if each.mutable and each.sample.resized is not None)
+        for op in ops
+        if "!)" in str(op.schema)
+    ]
 
 
 class Calls(torch.nn.Module):
     """One call of each op."""
 
     def forward(self, tensors: list[dict[str, Tensor]]) -> Any:
-        calls = [CallModule(case, OF_PARTS) for case in CASES]
-        return [call(each) for call, each in zip(calls, tensors, strict=True)]
+        modules = [CallModule(case, OF_PARTS) for case in calls()]
+        return [call(each) for call, each in zip(modules, tensors, strict=True)]
 
 
 def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
@@ -57,10 +63,11 @@ def when_sizes_change(large: list[Case]) -> Callable[[list[Case]], Any]:
     """torch.compile's default: the sizes of the second call become symbols."""
     functions = [call_of_slices(case, OF_PARTS) for case in large]
 
-    @torch.compile(fullgraph=True)
+    # What Inductor makes of the symbols is in the suite's test of each op.
+    @torch.compile(backend="aot_eager", fullgraph=True)
     def run(arguments: list[tuple[Any, Any]]) -> Any:
-        calls = zip(functions, arguments, strict=True)
-        return [call(*args, **kwargs) for call, (args, kwargs) in calls]
+        pairs = zip(functions, arguments, strict=True)
+        return [call(*args, **kwargs) for call, (args, kwargs) in pairs]
 
     torch.compiler.reset()
     return lambda cases: run([(each.args, each.kwargs) for each in cases])
@@ -72,12 +79,12 @@ def when_sizes_change(large: list[Case]) -> Callable[[list[Case]], Any]:
 def test_written_slices_with_symbolic_sizes(
     compiled: Callable[[list[Case]], Callable[[list[Case]], Any]],
 ) -> None:
-    large = [OF_PARTS.enlarged(case) for case in CASES]
+    large = [OF_PARTS.enlarged(case) for case in calls()]
     # The cache must not have code of other rules.
-    with torch._inductor.config.patch({"fx_graph_cache": False}):
+    with torch._inductor.config.patch({"fx_graph_cache": False, "cpp.simdlen": 1}):
         run = compiled(large)
-        for calls in (large, [each.resized for each in large]):
-            expected, actual = [[each.copy() for each in calls] for _ in range(2)]
+        for of_one_size in (large, [each.resized for each in large]):
+            expected, actual = [[each.copy() for each in of_one_size] for _ in range(2)]
             Calls()([each.tensors for each in expected])
             run(actual)
             for one, other in zip(actual, expected, strict=True):
@@ -96,4 +103,4 @@ def test_suite_finds_slices_that_an_exported_program_misplaces(
 
     monkeypatch.setattr(mutated_slices, "_is_misplaced", change)
     with pytest.raises(AssertionError, match=r"elements differ as .* in an exported program"):
-        check_written_slices(CASES[0])
+        check_written_slices(calls()[0])

@@ -19,7 +19,7 @@ from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.errors import ContractError
 from custom_pypto_contract.ops_file import OpsFile
 from custom_pypto_testing.sample_generator import draw
-from custom_pypto_testing.violations import Violation, violations
+from custom_pypto_testing.violations import violations
 from manifests import lazy_contract
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -99,21 +99,15 @@ def test_drawn_arguments_give_what_the_fake_gives(seed: int) -> None:
     assert made == fake(given)
 
 
-BROKEN = list(violations(EVERYTHING, Random(1)))
-
-
-@pytest.mark.parametrize("violation", BROKEN, ids=lambda each: f"{each.argument}-{each.rule}")
-def test_violation_is_refused_in_the_words_of_the_fake(violation: Violation) -> None:
-    text = kernel(violation.given)
-    assert isinstance(text, str)
-    assert text == fake(violation.given)
-    assert text.startswith(f"everything: argument '{violation.argument}' ")
-
-
-def test_every_rule_is_violated() -> None:
-    rules = {each.rule for each in BROKEN if each.rule.startswith("rule")}
+def test_each_rule_is_refused_in_the_words_of_the_fake() -> None:
+    broken = list(violations(EVERYTHING, Random(1)))
+    for each in broken:
+        text = kernel(each.given)
+        assert isinstance(text, str)
+        assert text == fake(each.given)
+        assert text.startswith(f"everything: argument '{each.argument}' ")
     # No call breaks a rule of bias alone, nor a rule of strides alone.
-    assert len(rules) >= 7
+    assert len({each.rule for each in broken if each.rule.startswith("rule")}) >= 7
 
 
 def base(**changes: Any) -> dict[str, Any]:
