@@ -17,7 +17,7 @@ from custom_pypto_contract.shape import leaves
 from .sample_generator import NO_CALL, Arguments, Candidate, DrawingError, draw_candidate
 
 _SMALL = (1, 2, 2, 3, 4, 5, 6, 8, 16, 32)
-_SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 16384, 16387, 65536, 65539)
+_SIZES = (256, 512, 1024, 1027, 1056, 2048, 4099, 8195, 16384, 16387, 65536, 65539)
 _ENOUGH = 1027
 """From this size on, two threads share a dim at a grain of 1024."""
 _ENOUGH_ELEMENTS = 2**16
