@@ -3,9 +3,8 @@
 
 #include <custom_pypto/empty.h>
 #include <custom_pypto/tensor_ops.h>
-#include <custom_pypto_blocks/divide.h>
-#include <custom_pypto_blocks/scratch.h>
-#include <unistd.h>
+#include <custom_pypto_blocks/element.h>
+#include <custom_pypto_blocks/linear.h>
 
 #include <cstring>
 
@@ -14,46 +13,21 @@ namespace {
 
 using namespace custom_pypto;
 
-// The fewest multiplications that are worth another thread.
-constexpr int64_t kUnitWork = 1 << 16;
-// Weights of a unit of work: several tiles.
-constexpr int64_t kUnitWeights = 16;
-
-// So many bytes of rows stay in the L2 cache while weights are read.
-int64_t bytes_of_rows() {
-  static const int64_t bytes = std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
-  return bytes;
-}
-
 // [tokens, width] = rows [tokens, H] @ weight [width, H]^T, in fp32 or fp64.
 Tensor product(const Tensor& rows, const Tensor& weight_of_any_strides) {
   if (rows.scalar_type() == ScalarType::Double) {
     return multiply_fp64(rows, torch::stable::transpose(weight_of_any_strides, 0, 1));
   }
   const Tensor weight = to_contiguous(weight_of_any_strides);
-  const int64_t tokens = rows.size(0);
-  const int64_t width = weight.size(0);
-  const int64_t depth = weight.size(1);
-  const Tensor out = empty({tokens, width}, ScalarType::Float, rows);
-  if (tokens == 0) return out;
-  const auto element = static_cast<int>(element_of(rows.scalar_type()));
-  const int64_t of_row = depth * static_cast<int64_t>(rows.element_size());
-  const auto scratch_bytes = kernels().product_scratch[element];
-  // A multiple of every tile's rows.
-  const int64_t block =
-      std::min(tokens, std::max<int64_t>(1, bytes_of_rows() / scratch_bytes(depth, 1) / 6) * 6);
-  const auto* from = static_cast<const char*>(rows.const_data_ptr());
-  auto* to = static_cast<float*>(out.mutable_data_ptr());
-  const int64_t grain = divide_up(kUnitWork, kUnitWeights * depth * block);
-  parallel_for(0, divide_up(width, kUnitWeights), grain, [&](int64_t begin, int64_t end) {
-    char* const scratch = Scratch::of_thread(scratch_bytes(depth, block));
-    for (int64_t row = 0; row < tokens; row += block) {
-      kernels().product[element]({from + row * of_row, std::min(block, tokens - row), depth,
-                                  weight.const_data_ptr(), begin * kUnitWeights,
-                                  std::min(width, end * kUnitWeights), to + row * width, width,
-                                  scratch});
-    }
-  });
+  const Tensor out = empty({rows.size(0), weight.size(0)}, ScalarType::Float, rows);
+  cpu::LinearTask task = {};
+  task.rows = rows.const_data_ptr();
+  task.count = rows.size(0);
+  task.depth = weight.size(1);
+  task.weight = weight.const_data_ptr();
+  task.last = task.out_stride = weight.size(0);
+  task.out = out.mutable_data_ptr();
+  multiply_linear(kernels().linear[static_cast<int>(element_of(rows.scalar_type()))], task);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/element.h>
+#include <custom_pypto_blocks/cpu/linear_task.h>
 #include <custom_pypto_blocks/cpu/matmul_task.h>
 #include <stdint.h>
 
@@ -23,24 +24,10 @@ struct RowTask {
   Real* weights;  // [tokens, channels], or null
 };
 
-// out[r, c] = the sum over k of rows[r, k] * weight[c, k], for the columns [first, last) of `out`.
-// Rows and weights are contiguous. A number of `out` depends on its row and its weights alone.
-struct ProductTask {
-  const void* rows;
-  int64_t count;
-  int64_t depth;
-  const void* weight;
-  int64_t first;
-  int64_t last;
-  float* out;
-  int64_t out_stride;
-  char* scratch;  // product_scratch(depth, count) bytes, aligned as Scratch is
-};
-
 // Arrays have an entry for each Element.
 struct KernelTable {
-  void (*product[custom_pypto::kFloatElements])(const ProductTask& task);
-  int64_t (*product_scratch[custom_pypto::kFloatElements])(int64_t depth, int64_t count);
+  // To fp32.
+  custom_pypto::cpu::LinearKernel linear[custom_pypto::kFloatElements];
   // Of fp32 matrices, for the gradient.
   custom_pypto::cpu::MatmulKernel matmul;
   void (*compress[custom_pypto::kFloatElements])(const RowTask<float>& task);

@@ -1,10 +1,10 @@
 // The kernels of one instruction set, and their table.
 #include <custom_pypto_blocks/cpu/exp2.h>
+#include <custom_pypto_blocks/cpu/linear.h>
 #include <custom_pypto_blocks/cpu/matmul.h>
 #include <custom_pypto_blocks/cpu/widen.h>
 
 #include "compressor_kernels.h"
-#include "product.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
@@ -64,9 +64,7 @@ namespace custom_pypto_compressor {
 namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
 constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
-    {&isa::Product<float>::run, &isa::Product<isa::Fp16>::run, &isa::Product<isa::Bf16>::run},
-    {&isa::Product<float>::scratch_bytes, &isa::Product<isa::Fp16>::scratch_bytes,
-     &isa::Product<isa::Bf16>::scratch_bytes},
+    {isa::kLinear<float, float>, isa::kLinear<isa::Fp16, float>, isa::kLinear<isa::Bf16, float>},
     isa::kMatmul<float>,
     {&isa::compress<float>, &isa::compress<isa::Fp16>, &isa::compress<isa::Bf16>},
 };

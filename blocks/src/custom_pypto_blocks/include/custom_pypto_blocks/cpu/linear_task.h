@@ -1,0 +1,32 @@
+// Products with the weights of linear layers: kernels that are compiled for each instruction set,
+// as their callers name them.
+#pragma once
+
+#include <stdint.h>
+
+namespace custom_pypto::cpu {
+
+// out[r, c] = bias[c] + the sum over k of rows[r, k] * weight[c, k], for the columns [first, last)
+// of `out`: accumulated in fp32 and rounded once. Rows, weights and bias are contiguous.
+struct LinearTask {
+  const void* rows;
+  int64_t count;
+  int64_t depth;
+  const void* weight;
+  const void* bias;  // or null
+  int64_t first;
+  int64_t last;
+  void* out;
+  int64_t out_stride;
+  char* scratch;  // scratch(depth, count) bytes, aligned as Scratch is
+};
+
+// The kernel for one dtype. linear.h defines an instruction set's kernels.
+struct LinearKernel {
+  void (*run)(const LinearTask& task);
+  int64_t (*scratch)(int64_t depth, int64_t count);
+  int64_t element;    // bytes of a number of rows, weight and bias
+  int64_t out_bytes;  // of a number of out
+};
+
+}  // namespace custom_pypto::cpu
