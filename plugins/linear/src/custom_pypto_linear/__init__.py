@@ -31,12 +31,12 @@ def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     input, weight = ctx.saved_tensors
     product = torch.ops.custom_pypto.linear
-    for_input, for_weight, for_bias = ctx.needs_input_grad
+    for_input, for_weight, *for_bias = ctx.needs_input_grad  # without a bias that is not given
     rows = _as_rows(grad)
     return (
         product(grad, weight.t()) if for_input else None,
         product(rows.t(), _as_rows(input).t()) if for_weight else None,
-        rows.sum(0) if for_bias else None,
+        rows.sum(0) if any(for_bias) else None,
     )
 
 
