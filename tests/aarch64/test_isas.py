@@ -39,6 +39,7 @@ TESTS = {
     "compressor": ("test_compressor.py", "every_way_to_cut or extreme_numbers"),
     "lightning_indexer": ("test_scores.py test_selection.py test_quant.py", "not threads"),
     "lightning_indexer_prolog": ("test_prolog.py", "not threads"),
+    "linear": ("test_linear.py", "(any_rows and not 100) or infinities or bias"),
     "mhc": ("test_mhc.py", "a_layer_is or one_stream_each or nan_stays"),
     "sparse_attention": (
         "test_attention.py test_prologs.py",

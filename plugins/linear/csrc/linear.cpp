@@ -75,6 +75,11 @@ void multiply_by_torch(const Op::Arguments& a, const Op::CallShape&, const Op::O
   call_op<Tensor>("aten::linear", "out", rows, a.weight, a.bias, result);
 }
 
+void linear_npu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
+  Op::check_limits(a, s);
+  multiply_by_torch(a, s, out);
+}
+
 void linear_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   const Sizes sizes = sizes_of(a, out);
   if (is_torch_faster(a, sizes.rows)) return multiply_by_torch(a, s, out);
@@ -96,7 +101,7 @@ void linear_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Output
 }  // namespace
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<Op>().impl<&linear_cpu>("CPU").impl<&multiply_by_torch>("PrivateUse1");
+  plugin.def<Op>().impl<&linear_cpu>("CPU").impl<&linear_npu>("PrivateUse1");
 }
 
 }  // namespace custom_pypto_linear

@@ -67,8 +67,11 @@ def _matmul(
     transpose_x1: bool = False,
     transpose_x2: bool = False,
 ) -> Tensor:
-    product = torch.matmul(x.mT if transpose_x1 else x, y.mT if transpose_x2 else y)
-    return product if bias is None else product + bias
+    x, y = x.mT if transpose_x1 else x, y.mT if transpose_x2 else y
+    if bias is None:
+        return torch.matmul(x, y)
+    # The bias is added before the result is rounded.
+    return (torch.matmul(x.float(), y.float()) + bias).to(x.dtype)
 
 
 def _batch_matmul(*inputs: Any, adj_x1: bool = False, adj_x2: bool = False) -> Tensor:

@@ -35,8 +35,7 @@ inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTa
     task.first = whole.first + begin * kUnitWeights;
     task.last = std::min(whole.last, whole.first + end * kUnitWeights);
     for (int64_t row = 0; row < whole.count; row += block) {
-      task.rows =
-          static_cast<const char*>(whole.rows) + row * whole.depth * kernel.element;
+      task.rows = static_cast<const char*>(whole.rows) + row * whole.depth * kernel.element;
       task.out = static_cast<char*>(whole.out) + row * whole.out_stride * kernel.out_bytes;
       task.count = std::min(block, whole.count - row);
       kernel.run(task);

@@ -197,9 +197,8 @@ class Linear {
 };
 
 template <class Element, class Out>
-inline constexpr LinearKernel kLinear = {&Linear<Element, Out>::run,
-                                         &Linear<Element, Out>::scratch_bytes, sizeof(Element),
-                                         sizeof(Out)};
+inline constexpr LinearKernel kLinear = {
+    &Linear<Element, Out>::run, &Linear<Element, Out>::scratch_bytes, sizeof(Element), sizeof(Out)};
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
