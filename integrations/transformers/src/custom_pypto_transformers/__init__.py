@@ -19,6 +19,7 @@ try:
     from .growing_cache import GrowingCache
     from .indexer_loss import indexer_losses
     from .key_ranges import make_key_ranges
+    from .linear import use_linear
     from .served import serve_families
     from .support import NAME
 
@@ -29,7 +30,7 @@ except (AttributeError, ImportError) as error:
         f" from {TESTED}, with which this was tested ({error}): {INSTALL}"
     ) from error
 
-__all__ = ["GrowingCache", "indexer_losses"]
+__all__ = ["GrowingCache", "indexer_losses", "use_linear"]
 
 AttentionInterface.register(NAME, attend)
 AttentionMaskInterface.register(NAME, make_key_ranges)

@@ -17,6 +17,7 @@ from .fallback import (
 )
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
+from .linear import Linear
 from .pages import Pages, as_pages
 from .rows import attend_to_rows
 from .support import NAME, SERVED, refusal_of, refusal_of_autocast
@@ -167,7 +168,7 @@ def needs_gradients(*tensors: Tensor) -> bool:
 def _is_plain_linear(module: nn.Module) -> bool:
     """Whether the module only multiplies by its weight, an ordinary tensor."""
     return (
-        type(module) is nn.Linear
+        type(module) in (nn.Linear, Linear)
         and type(module.weight) is nn.Parameter
         and module.bias is None
         and not has_hooks(module)

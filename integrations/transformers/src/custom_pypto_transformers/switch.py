@@ -66,7 +66,12 @@ def _set_class(module: Any, is_ours: bool) -> None:
     before: Any = type(module)
     if before not in (replacements.values() if not is_ours else replacements):
         return
-    after: Any = replacements[before] if is_ours else before.original
+    set_class(module, replacements[before] if is_ours else before.original)
+
+
+def set_class(module: Any, after: Any) -> None:
+    """Give a module another class, whose forward takes the place of its own."""
+    before: Any = type(module)
     module.__class__ = after
     # accelerate keeps the forward that its own one calls.
     for name, value in vars(module).items():
