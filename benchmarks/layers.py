@@ -21,6 +21,7 @@ from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, spread, time_of
 from custom_pypto_testing.timing.peaks import Work, at_peak, find_peaks
 from custom_pypto_testing.timing.peaks import timed as peak_calls
+from custom_pypto_transformers import use_linear
 from custom_pypto_transformers.growing_cache import CACHE, GrowingCache
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModel
@@ -28,13 +29,13 @@ from transformers.masking_utils import eager_mask
 
 from benchmarks.run import Run, add_output
 
-OURS, FOLDED = "custom_pypto", "folded"
+OURS, FOLDED, LINEAR = "custom_pypto", "folded", "use_linear"
 CONTEXTS = (4096, 16384, 65536, 262144, 1048576)
 _COLUMNS = {
     "ours": time_of("ours"),
     "spread": spread,
     "of reading": of_peak,
-    **{f"{name}/ours": ratio_of(name) for name in ("eager", FOLDED)},
+    **{f"{name}/ours": ratio_of(name) for name in ("eager", FOLDED, LINEAR)},
 }
 
 
@@ -141,11 +142,16 @@ def measure(layer: Layer, context: int, dtype: torch.dtype, seconds: float) -> M
     work = (Work(0, read + sum(each.nbytes for each in model.layers[0].self_attn.parameters())),)
     token = torch.ones(1, 1, dtype=torch.int64)
 
+    with_linear = copy.deepcopy(model)
+    use_linear(with_linear)
+
     def timed(name: str) -> Timed:
         kept = {CACHE: copy.deepcopy(cache)}
+        if name == LINEAR:
+            return Timed(lambda: with_linear(token, **kept))
         return Timed(lambda: model(token, **kept), lambda: model.set_attn_implementation(name))
 
-    limits = {OURS: context, "eager": layer.eager, FOLDED: layer.folded}
+    limits = {OURS: context, LINEAR: context, "eager": layer.eager, FOLDED: layer.folded}
     calls = {name: timed(name) for name, limit in limits.items() if context <= limit}
     peaks = find_peaks(work, None, dtype)
     with torch.inference_mode():
