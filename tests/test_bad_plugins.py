@@ -33,21 +33,8 @@ def ending(
     return environment
 
 
-def test_list_shows_which_plugins_end_the_process(ending: Scratch) -> None:
-    done = ending.custom_pypto("list", "--json", "--time-limit", "8")
-    plugins = {each["name"]: each for each in json.loads(done.stdout)["plugins"]}
-    assert plugins.pop("add_custom")["status"] == "loaded"
-    assert plugins.pop("failing")["reason"].startswith(FAILURE)
-    assert plugins.keys() == ENDING.keys()
-    for name, plugin in plugins.items():
-        assert plugin["status"] == "failed"
-        how = f"loading it ended the process: {ENDING[name][1]}"
-        assert plugin["reason"].startswith(how), plugin["reason"]
-        advice = f"set CUSTOM_PYPTO_DISABLE={name}, or pip uninstall {plugin['distribution']}"
-        assert plugin["reason"].endswith(f"\n{advice}")
-
-
 def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
+    """core/tests/test_cli_list.py: `list` shows them, too."""
     done = ending.custom_pypto("doctor", "--json", "--time-limit", "8", check=False)
     checks = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
     assert checks["add_custom"]["level"] == "ok"

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 from cli_records import ADD, BROKEN, CommandLine
-from custom_pypto_cli import main
+from custom_pypto_cli import isolated_load, main, plugin_list
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_cli.terminal import align
 
 
@@ -48,6 +49,22 @@ def test_without_a_plugin_it_says_how_to_install_one(cli: CommandLine) -> None:
     cli.use()
     assert "`pip install --no-build-isolation ./plugins/<name>`" in cli.run("list")
     assert json.loads(cli.run("list", "--json")) == {"plugins": []}
+
+
+def test_a_plugin_that_ends_the_process_has_failed(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How it is found: test_cli_isolated_load.py."""
+    outcome, _ = isolated_load.load(plugin_list.load_all, time_limit=1.0)
+    ended = {"add_custom": Outcome(failure="crashed with SIGSEGV")}
+    monkeypatch.setattr(isolated_load, "load", lambda *_, **options: (outcome, ended))
+    add, broken = json.loads(cli.run("list", "--json"))["plugins"]
+    assert add["status"] == "failed"
+    assert add["reason"] == (
+        "loading it ended the process: crashed with SIGSEGV\n"
+        "set CUSTOM_PYPTO_DISABLE=add_custom, or pip uninstall custom-pypto-add-custom"
+    )
+    assert broken["status"] == "rejected"
 
 
 def test_strict_mode_does_not_hide_it(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
