@@ -20,7 +20,7 @@ PLUGIN_GROUP = "custom_pypto.plugins"
 # Arguments of pytest: few calls, and the graphs of one sample of each op. They find a fault of a
 # plugin. This repository's plugins are tested with more.
 FEW_CALLS = (
-    "--custom-pypto-fuzz=400",
+    "--custom-pypto-fuzz=100",
     "-k",
     "not inductor and (drawn-0 or not (compiles or exports or opcheck or symbolic))",
 )

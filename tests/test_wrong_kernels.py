@@ -39,7 +39,7 @@ def judged(
     unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
     environment.install(environment.build_wheel(source, folder, unchecked))
     wrong_kernels.write_suite([*PLUGINS.values()], folder)
-    options = ("-m", "pytest", "-q", "--tb=no", "--custom-pypto-fuzz=400")
+    options = ("-m", "pytest", "-q", "--tb=no", "--custom-pypto-fuzz=100")
     environment.run(*options, folder / "test_suite.py", check=False)
     found: dict[str, dict[str, Any]] = json.loads((folder / "found.json").read_text("utf-8"))
     return found
