@@ -82,11 +82,12 @@ class Scratch:
         """Run the venv's ``custom-pypto``; `options` go to `run`."""
         return self.run(*arguments, program="custom-pypto", **options)
 
-    def expect_passes(self, *pytest: str, cwd: Path | None = None) -> None:
-        """Run tests by ``python -m`` with the arguments `pytest`; all must pass."""
+    def expect_passes(self, *pytest: str | Path, cwd: Path | None = None) -> str:
+        """Run tests by ``python -m`` with these arguments; all must pass. Return the output."""
         done = self.run("-m", *pytest, cwd=cwd)
         summary = done.stdout.splitlines()[-1]
         assert re.fullmatch(r"\d+ passed(, \d+ deselected)? in .*", summary), done.stdout
+        return done.stdout
 
     def _pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "-q", *arguments]

@@ -3,27 +3,26 @@
 import os
 import re
 import shlex
-import shutil
+import sys
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from repository import ROOT
-from scratch import Scratch, run_command
+from scratch import Scratch, create, run_command
 
 PAGE = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
 STEP = re.compile(r"^`([\w./]+)`:$|^```(sh|diff|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# tests/test_new_command.py runs every test of what `new` writes. What the page adds is a derivative.
+# What `new` writes is tested by tests/test_new_command.py. The page adds a derivative.
 TESTS = ("-k", "returns_what or gradients")
-PIP = '#!/bin/sh\nexec "{python}" -m pip "$@"\n'
+PIP = '#!/bin/sh\nexec "{python}" -m pip --python "{venv}" "$@"\n'
 
 
 def test_its_commands_make_a_wheel_that_works_alone(
     tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
 ) -> None:
     environment = new_environment("custom_pypto_build", "custom_pypto_testing")
-    pip = environment.root / "bin" / "pip"
-    pip.write_text(PIP.format(python=environment.python))
-    pip.chmod(0o755)
+    add_pip(environment)
     [lent] = environment.site_packages.glob("lent.pth")
     variables = {
         "PATH": f"{environment.root / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -35,6 +34,8 @@ def test_its_commands_make_a_wheel_that_works_alone(
         "PYTEST_ADDOPTS": shlex.join(TESTS),
     }
     folder = tmp_path
+    [first, *later] = (text.splitlines() for _, language, text in steps() if language == "sh")
+    said_again = set(first).intersection(chain(*later))
     for file, language, text in steps():
         if language == "python":
             (folder / file).parent.mkdir(parents=True)
@@ -46,13 +47,20 @@ def test_its_commands_make_a_wheel_that_works_alone(
                 if command.startswith("cd "):
                     folder /= command.removeprefix("cd ")
                     continue
-                run_command(["sh", "-c", command], folder, variables)
+                if command in said_again and text.splitlines() == first:
+                    continue
                 if command == "python -m venv bare":
-                    # Torch is that of the tests, and so is setuptools: what venv brings is too old.
-                    [site] = folder.glob("bare/lib/python3*/site-packages")
-                    for path in site.glob("setuptools*"):
-                        shutil.rmtree(path)
-                    (site / lent.name).write_text(lent.read_text())
+                    # Torch is that of the tests.
+                    add_pip(create(folder / "bare", Path(lent.read_text().strip())))
+                    continue
+                run_command(["sh", "-c", command], folder, variables)
+
+
+def add_pip(environment: Scratch) -> None:
+    """Put the pip that runs the tests into a venv: to install another takes long."""
+    pip = environment.root / "bin" / "pip"
+    pip.write_text(PIP.format(python=sys.executable, venv=environment.python))
+    pip.chmod(0o755)
 
 
 def steps() -> Iterator[tuple[str, str, str]]:
