@@ -67,6 +67,26 @@ def without_ninja(project: Project) -> dict[str, str]:
     return {"PATH": path_with(project.root, "g++"), **found_first(module.parent)}
 
 
+def without_package(name: str, table: str = SOURCES) -> Change:
+    """Have the build find none of this name, and `table` in pyproject.toml."""
+
+    def change(project: Project) -> dict[str, str]:
+        project.configure(table)
+        module = project.write(
+            "site/sitecustomize.py",
+            "from custom_pypto_build import installed\n"
+            f"find, name = installed.find_package, {name!r}\n"
+            "installed.find_package = lambda each: None if each == name else find(each)\n",
+        )
+        return found_first(module.parent)
+
+    return change
+
+
+def including(name: str) -> str:
+    return SOURCES + f'include-packages = ["{name}"]\n'
+
+
 def variable(name: str, value: str) -> Change:
     return lambda project: {name: value}
 
@@ -104,6 +124,24 @@ ERRORS: dict[str, tuple[Change, list[str]]] = {
         )
         for file in ("version.h", "library.h", "libtorch_cpu.so")
     },
+    "no core": (
+        without_package("custom_pypto"),
+        [
+            "error: core's C.. headers were not found; looked for\n  the package custom_pypto of",
+            "Install custom-pypto-core in the environment that the plugin is built for.",
+        ],
+    ),
+    "no blocks": (
+        without_package("custom_pypto_blocks", including("custom_pypto_blocks")),
+        [
+            "error: the C.. headers of the package custom_pypto_blocks were not found; looked for",
+            r"it .in a clone of the project, `pip install --no-build-isolation ./blocks`. in the e",
+        ],
+    ),
+    "no package of that name": (
+        lambda project: project.configure(including("a_package_that_nobody_has")) or {},
+        ["error: the C.. headers of the package a_package_that_nobody_has were not found; looked"],
+    ),
     "compiler that is not there": (
         variable("CXX", "no-such-compiler -m64"),
         ["error: the C.. compiler 'no-such-compiler', which the variable CXX asks for"],
