@@ -44,8 +44,8 @@ class Scratch:
         return next((self.root / "lib").glob("python3*/site-packages"))
 
     def install(self, *wheels: Path) -> None:
-        """Install wheels by pip, without their dependencies."""
-        self._pip("install", "--no-deps", "--no-index", *map(str, wheels))
+        """Install wheels by pip, without their dependencies; few of their modules are imported."""
+        self._pip("install", "--no-compile", "--no-deps", "--no-index", *map(str, wheels))
 
     def uninstall(self, *distributions: str) -> None:
         """Uninstall distributions by pip."""

@@ -5,7 +5,7 @@ import os
 
 from fork_server import ForkServer
 
-RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "12"))
+RACES = int(os.environ.get("CUSTOM_PYPTO_TEST_RACES", "5"))
 """How many processes race; each has 8 threads."""
 
 # An op of torch has a lock of its own for its first call, which a fork does not wait for: so torch

@@ -198,8 +198,6 @@ DECLARED = "const aclTensor *self, int64_t k, const aclTensor *out"
 
 def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     real.configure(SOURCES + 'opp = "opp"\n')
-    with_header(real, "opp/vendors/tiny", DECLARED)
-    real.wheel(CHECKED)
     header = with_header(real, "opp/vendors/tiny", DECLARED.replace("int64_t k", "double k"))
     difference = "argument 2, `a.k`, is passed as int64_t; the header has `double k`"
     error = refusal(real)
@@ -207,21 +205,22 @@ def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
     assert f"\n  {difference}\n  the header is {header}:1\n  the plugin is {real.root}/" in error
 
 
-def test_an_op_that_ops_toml_does_not_describe(real: Project) -> None:
-    real.write(
+def test_an_op_that_ops_toml_does_not_describe(of_python: Project) -> None:
+    of_python.write(
         MODULE,
-        "import torch\n"
+        f"{PYTHON_KERNELS}import torch\n"
         "LIBRARY = torch.library.Library('custom_pypto', 'FRAGMENT')\n"
         "LIBRARY.define('other_op(Tensor x) -> Tensor')\n",
     )
-    assert "is refused: it registers the op 'other_op', which its manifest does" in refusal(real)
+    error = refusal(of_python)
+    assert "is refused: it registers the op 'other_op', which its manifest does" in error
 
 
-def test_a_requirement_that_is_not_installed_leaves_it_unchecked(real: Project) -> None:
-    text = (real.root / "pyproject.toml").read_text()
+def test_a_requirement_that_is_not_installed_leaves_it_unchecked(of_python: Project) -> None:
+    text = (of_python.root / "pyproject.toml").read_text()
     dependencies = 'version = "0.3.0"\ndependencies = ["a-distribution-that-nobody-has>=1"]'
-    real.write("pyproject.toml", text.replace('version = "0.3.0"', dependencies))
-    real.write(MODULE, "import a_module_that_nobody_has\n")
-    real.wheel(CHECKED)
-    assert "the plugin was not imported to check it: importing its module" in real.output
-    assert "not installed: a-distribution-that-nobody-has>=1" in real.output
+    of_python.write("pyproject.toml", text.replace('version = "0.3.0"', dependencies))
+    of_python.write(MODULE, "import a_module_that_nobody_has\n")
+    of_python.wheel(CHECKED)
+    assert "the plugin was not imported to check it: importing its module" in of_python.output
+    assert "not installed: a-distribution-that-nobody-has>=1" in of_python.output

@@ -72,7 +72,8 @@ def pip(scratch: Scratch, wheels: Path) -> Pip:
 def run_pip(*arguments: str | Path, **variables: str) -> None:
     removed = ("PYTHONPATH", "CUSTOM_PYPTO_TORCH_DIR")
     env = {k: v for k, v in os.environ.items() if k not in removed}
-    env |= {"PIP_NO_COMPILE": "1", "CUSTOM_PYPTO_BUILD_CHECK": "0", **variables}
+    # pip inverts the first: most of what it installs is never imported.
+    env |= {"PIP_NO_COMPILE": "0", "CUSTOM_PYPTO_BUILD_CHECK": "0", **variables}
     env["PATH"] = os.pathsep.join([str(Path(find_ninja()).parent), env["PATH"]])
     command = [sys.executable, "-m", "pip", *arguments]
     process = subprocess.run(command, env=env, capture_output=True, text=True, check=False)

@@ -1,7 +1,7 @@
 """Runs code in new processes that have torch imported already, and nothing of custom_pypto.
 
-Importing torch takes a second or more (torch_npu as much again), forking a process that has done it
-a few milliseconds. This file is both sides: the class is what tests use, run as a program it is the
+Importing torch takes a second or more (torch_npu as much again, and torch._dynamo, which is behind
+torch.compile and torch.export), forking a process that has done it a few milliseconds. This file is both sides: the class is what tests use, run as a program it is the
 server.
 """
 
@@ -43,7 +43,7 @@ class ForkServer:
         folder: Path,
         *,
         options: Sequence[str] = ("-S", "-W", "error"),
-        imports: str = "import torch",
+        imports: str = "import torch, torch._dynamo",
         variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Start it with `path` as its PYTHONPATH; `folder` takes what the processes write.

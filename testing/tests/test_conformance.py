@@ -75,7 +75,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Run a suite; give the outcome of each test, by its name without file and class, and what
     pytest printed."""
     folder = tmp_path_factory.mktemp("suites")
-    server = ForkServer([], folder, options=("-W", "error"), imports="import pytest, torch")
+    server = ForkServer([], folder, options=("-W", "error"), imports="import pytest, torch._dynamo")
 
     def run_it(suite: str, *options: str) -> tuple[dict[str, str], str]:
         (folder / "test_suite.py").write_text(suite, encoding="utf-8")
