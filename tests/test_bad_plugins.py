@@ -2,43 +2,34 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import plugin_factory
-import pytest
 from fork_server import ForkServer
 from plugin_factory import Site
 from scratch import Scratch
 
-# Code of its module, and how the process ends. The library of another calls `exit`.
+# Code of its module, and how the process ends.
 ENDING = {
     "endless_wait": ("import threading; threading.Event().wait()", "did not end"),
     "crash": ("import ctypes; ctypes.string_at(0)", "crashed with SIGSEGV"),
 }
-EXIT = "exit_of_c(Tensor x) -> Tensor\n=?exit"
 FAILURE = "importing its module 'custom_pypto_failing' failed: LookupError: no licence ("
 
 
-@pytest.fixture(scope="module")
-def ending(
-    new_environment: Callable[..., Scratch], tmp_path_factory: pytest.TempPathFactory
-) -> Scratch:
-    """An environment with a good plugin, one that fails, and those that end the process."""
-    environment, folder = new_environment("custom_pypto_add_custom"), tmp_path_factory.mktemp("end")
-    server = ForkServer([], folder, imports="")
+def test_doctor_shows_which_plugins_end_the_process(
+    new_environment: Callable[..., Scratch], tmp_path: Path
+) -> None:
+    """core/tests/test_cli_list.py: `list` shows them, too."""
+    environment = new_environment("custom_pypto_add_custom")
+    server = ForkServer([], tmp_path, imports="")
     server.close()
-    site = Site(environment.site_packages, server, plugin_factory.compile_library(folder))
+    site = Site(environment.site_packages, server, plugin_factory.compile_library(tmp_path))
     for name, (code, _) in ENDING.items():
         site.install(name, code)
-    site.install("exit_of_c", registers=EXIT)
     site.install("failing", "raise LookupError('no licence')")
-    return environment
-
-
-def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
-    """core/tests/test_cli_list.py: `list` shows them, too."""
     options = ("--json", "--time-limit", "8")
-    disabled = {"CUSTOM_PYPTO_DISABLE": "exit_of_c"}
-    done = ending.custom_pypto("doctor", *options, check=False, environment=disabled)
+    done = environment.custom_pypto("doctor", *options, check=False)
     checks = {each["name"]: each for each in json.loads(done.stdout)["sections"]["plugins"]}
     assert checks["add_custom"]["level"] == "ok"
     assert checks["failing"]["level"] == "problem"
@@ -51,11 +42,3 @@ def test_doctor_shows_which_plugins_end_the_process(ending: Scratch) -> None:
     assert core["advice"].startswith("set CUSTOM_PYPTO_DISABLE=")
     for text in (core["value"], core["advice"]):
         assert all(name in text for name in ENDING)
-
-
-def test_the_log_says_which_plugin_ends_the_process(ending: Scratch) -> None:
-    code = "import logging; logging.basicConfig(level=logging.DEBUG); import custom_pypto.core"
-    # The others would end the process first.
-    others = {"CUSTOM_PYPTO_DISABLE": ",".join(ENDING)}
-    done = ending.run("-c", code, environment=others)
-    assert done.stderr.splitlines()[-1].startswith("DEBUG:custom_pypto:exit_of_c: ")

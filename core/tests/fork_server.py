@@ -1,8 +1,8 @@
 """Runs code in new processes that have torch imported already, and nothing of custom_pypto.
 
 Importing torch takes a second or more (torch_npu as much again, and torch._dynamo, which is behind
-torch.compile and torch.export), forking a process that has done it a few milliseconds. This file is both sides: the class is what tests use, run as a program it is the
-server.
+torch.compile and torch.export), forking a process that has done it a few milliseconds. This file is
+both sides: the class is what tests use, run as a program it is the server.
 """
 
 import faulthandler

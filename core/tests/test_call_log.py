@@ -104,14 +104,6 @@ CALLS = {
         """,
         ["scale(x=float32[2], factor=3.0)"] * 2,
     ),
-    "an exported program": (
-        """
-        class Scale(torch.nn.Module):
-            def forward(self, x): return ops.scale(x, 3.0)
-        torch.export.export(Scale(), (torch.ones(2),)).module()(torch.ones(2))
-        """,
-        ["scale(x=float32[2], factor=3.0)"],
-    ),
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from cli_records import ADD_KERNEL, MISSING_KERNEL
+from cli_records import ADD, ADD_KERNEL, MISSING_KERNEL
 from custom_pypto_cli import doctor, plugin_list, subprocess_call
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
@@ -116,6 +116,15 @@ def test_section(
 
 def found_by(section: str) -> dict[str, Check]:
     return {check.name: check for check in getattr(doctor, section)(DoctorContext())}
+
+
+def test_a_blocked_plugin_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    record = {**plugin_list.as_json(ADD), "status": "blocked", "reason": "a variable names it"}
+    outcome = Outcome(value={"plugins": [record | {"cpu_isa": ""}]})
+    monkeypatch.setattr(subprocess_call, "call", lambda function, **options: outcome)
+    found = found_by("plugins")["add_custom"]
+    note = ("note", "add_custom is blocked", "a variable names it")
+    assert (found.level, found.remark, found.advice) == note
 
 
 def test_variables_that_are_no_problem(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
