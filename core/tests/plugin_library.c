@@ -3,7 +3,6 @@
 #include <custom_pypto/abi.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 CUSTOM_PYPTO_RECORD_ABI
