@@ -112,24 +112,30 @@ def test_none_for_a_tensor_is_refused(site: Site, device: str) -> None:
     assert given == [[4], [None, refused("x"), refused("y"), refused("x")]]
 
 
-@pytest.mark.parametrize(
-    ("returns", "value", "fault"),
-    [
-        ("Tensor", "None", "returns None, but the schema says Tensor; is a `return` missing?"),
-        ("(Tensor, Tensor)", "None", "returns None, but the schema says Tensor; is a"),
-        ("(Tensor, Tensor)", "(x + 1, None)", "returns None as result 1, but the schema says"),
-        ("(Tensor, Tensor)", "x + 1", "returns one result, but the schema says 2; return them as"),
-        ("(Tensor, Tensor)", "(x + 1, 1.0)", "returns a float as result 1, but the schema says"),
-        ("Tensor", "(x + 1, x + 2)", "returns a tuple, but the schema says Tensor"),
-    ],
-)
-@pytest.mark.parametrize("what", ["kernel", "fake kernel"])
-def test_wrong_results(site: Site, returns: str, value: str, fault: str, what: str) -> None:
-    code = hook(f"lambda x: {value}", fake=f"lambda x: {value}")
-    site.install("first", code, ops=[f"first(Tensor x) -> {returns}"], with_library=False)
-    device = "cpu" if what == "kernel" else "meta"
-    given = site.load(f"refusal(ops.first, torch.ones(2, device='{device}'))")
-    assert given.startswith(f"first: its {what} {fault}")
+# What an op returns by its schema, what its kernels return, and the error's text.
+WRONG_RESULTS = [
+    ("Tensor", "None", "returns None, but the schema says Tensor; is a `return` missing?"),
+    ("(Tensor, Tensor)", "None", "returns None, but the schema says Tensor; is a"),
+    ("(Tensor, Tensor)", "(x + 1, None)", "returns None as result 1, but the schema says"),
+    ("(Tensor, Tensor)", "x + 1", "returns one result, but the schema says 2; return them as"),
+    ("(Tensor, Tensor)", "(x + 1, 1.0)", "returns a float as result 1, but the schema says"),
+    ("Tensor", "(x + 1, x + 2)", "returns a tuple, but the schema says Tensor"),
+]
+
+
+def test_wrong_results(site: Site) -> None:
+    for number, (returns, value, _) in enumerate(WRONG_RESULTS):
+        name, function = f"op_{number}", f"lambda x: {value}"
+        schema = f"{name}(Tensor x) -> {returns}"
+        code = hook(function, op=name, fake=function)
+        site.install(name, code, ops=[schema], with_library=False)
+    given = site.load(f"""
+        called = [getattr(ops, f"op_{{number}}") for number in range({len(WRONG_RESULTS)})]
+        [[refusal(op, torch.ones(2, device=each)) for each in ("cpu", "meta")] for op in called]
+        """)
+    for number, (texts, (_, _, fault)) in enumerate(zip(given, WRONG_RESULTS, strict=True)):
+        for what, text in zip(("kernel", "fake kernel"), texts, strict=True):
+            assert text.startswith(f"op_{number}: its {what} {fault}")
 
 
 def test_none_is_a_result_where_the_schema_has_none(site: Site) -> None:
