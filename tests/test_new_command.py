@@ -27,8 +27,6 @@ PLUGINS = {
     "acme-npu": ["--schema", NPU, "--npu"],
     "acme-python": ["--schema", PYTHON, "--python"],
 }
-# The tests load each plugin again.
-UNCHECKED = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +42,9 @@ def environment(folder: Path, new_environment: Callable[..., Scratch]) -> Scratc
     for name, options in PLUGINS.items():
         second = SECOND.format(name.replace("-", "_"))
         made.custom_pypto("new", name, *options, "--schema", second, cwd=folder)
-        made.build_wheel(folder / name, folder / "wheels", UNCHECKED)
+        # The tests load each plugin again.
+        unchecked = {"CUSTOM_PYPTO_BUILD_CHECK": "0"}
+        made.build_wheel(folder / name, folder / "wheels", unchecked)
     made.install(*(folder / "wheels").iterdir())
     return made
 

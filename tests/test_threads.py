@@ -1,7 +1,4 @@
-"""Threads whose first import, first look-up and first call of an op are all at once.
-
-core/tests/test_fork_locks.py: a process that forks meanwhile.
-"""
+"""Threads whose first import, first look-up and first call of an op are all at once."""
 
 import json
 import os
@@ -63,3 +60,45 @@ def test_threads_that_race_for_the_first_use_see_the_same_plugins_and_results(
     (given, plugins, _) = json.loads(seen.pop())
     assert dict(given)["add"] == [1, 2, 3]
     assert {status for _, status in plugins} == {"loaded"}
+
+
+# Before a line of ours has run, a fork leaves a begun import to its child, as with any module: so
+# `fork_locks` is there first. OpenMP's threads are not in a child, as with torch's own kernels.
+FORKS = """
+import faulthandler, os, random, time
+import custom_pypto_contract.fork_locks
+def race(number):
+    barrier.wait(60)
+    importlib.import_module("custom_pypto.core").load_new()
+    for call in ((add, index) if number % 2 else (index, add)): call()
+    getattr(torch.ops.custom_pypto, "absent", None)
+torch.set_num_threads(1)
+threads = [threading.Thread(target=race, args=(number,)) for number in range(7)]
+for thread in threads: thread.start()
+barrier.wait(60)
+statuses = []
+for number in range(10):
+    for _ in range(random.randrange(2000)): pass
+    child = os.fork()
+    if child == 0:
+        faulthandler.dump_traceback_later(100, exit=True)
+        try:
+            core = importlib.import_module("custom_pypto.core")
+            core.load_new()
+            has_help = bool(torch.ops.custom_pypto.add_custom.__doc__)
+            done = [add().tolist(), index().shape[-1], has_help]
+            wrong = [each.name for each in core.plugins() if each.status != "loaded"]
+            os._exit(0 if done == [[1, 2, 3], 4, True] and not wrong else 9)
+        finally:
+            os._exit(8)
+    statuses.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+for thread in threads: thread.join()
+print(json.dumps(statuses))
+"""
+
+
+def test_forks_among_threads_that_race_for_the_first_use_have_every_op(server: ForkServer) -> None:
+    for _ in range(RACES):
+        done = server.run(CALLS + FORKS, [], {})
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout) == [0] * 10, done.stderr

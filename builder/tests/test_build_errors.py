@@ -41,6 +41,7 @@ def path_with(root: Path, *names: str) -> str:
 
 
 Change = Callable[[Project], dict[str, str]]
+INCLUDING = SOURCES + 'include-packages = ["{}"]\n'
 
 
 def with_torch(minor: int, missing: str = "") -> Change:
@@ -81,10 +82,6 @@ def without_package(name: str, table: str = SOURCES) -> Change:
         return found_first(module.parent)
 
     return change
-
-
-def including(name: str) -> str:
-    return SOURCES + f'include-packages = ["{name}"]\n'
 
 
 def variable(name: str, value: str) -> Change:
@@ -132,14 +129,14 @@ ERRORS: dict[str, tuple[Change, list[str]]] = {
         ],
     ),
     "no blocks": (
-        without_package("custom_pypto_blocks", including("custom_pypto_blocks")),
+        without_package("custom_pypto_blocks", INCLUDING.format("custom_pypto_blocks")),
         [
             "error: the C.. headers of the package custom_pypto_blocks were not found; looked for",
             r"it .in a clone of the project, `pip install --no-build-isolation ./blocks`. in the e",
         ],
     ),
     "no package of that name": (
-        lambda project: project.configure(including("a_package_that_nobody_has")) or {},
+        lambda project: project.configure(INCLUDING.format("a_package_that_nobody_has")) or {},
         ["error: the C.. headers of the package a_package_that_nobody_has were not found; looked"],
     ),
     "compiler that is not there": (

@@ -25,6 +25,11 @@ FAKES = f"""{HOOKS}
 @hookimpl
 def custom_pypto_fakes(): return {{"first": fake}}
 """
+# What commands do in a process of their own they do in this one, which has torch already.
+CHILDREN_HERE = """
+from custom_pypto_cli import subprocess_call as calls
+calls.call = lambda function, *given, **_: calls.Outcome(function(*given))
+"""
 
 
 def failure_of(site: Site, name: str = "broken") -> str:

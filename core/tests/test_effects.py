@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from custom_pypto_cli import commands
+from loading import CHILDREN_HERE
 from plugin_factory import Site, link
 from wheel_factory import draft
 
@@ -67,10 +68,6 @@ READING = {
 STATUS = {"samples": 1}
 # What a child would do, all but these commands do in this process. The children of `doctor` are
 # real: each begins as those of the others do.
-HERE = """
-from custom_pypto_cli import subprocess_call
-subprocess_call.call = lambda function, *given, **_: subprocess_call.Outcome(function(*given))
-"""
 REAL = ("check", "doctor")
 # What runs in another process reads from the null device, and reports to a pipe.
 OF_CHILDREN = r"subprocess\.Popen|open ('/dev/null'|\d+)"
@@ -103,7 +100,7 @@ def test_reading_commands_have_no_effect(site: Site, tmp_path: Path, command: st
     (children / "sitecustomize.py").write_text(WATCHED + SITECUSTOMIZE.format(log=str(log)))
     seen, status = site.run(
         WATCHED,
-        "" if command in REAL else HERE,
+        "" if command in REAL else CHILDREN_HERE,
         f"""
         import contextlib, io
         from custom_pypto_cli import main

@@ -5,7 +5,7 @@ import json
 import pytest
 from custom_pypto_contract import ops_file
 from custom_pypto_discovery.printable import LONGEST
-from loading import HOOKS, REPORT, failure_of
+from loading import CHILDREN_HERE, HOOKS, REPORT, failure_of
 from plugin_factory import Site, link
 
 
@@ -47,12 +47,6 @@ LONG = {
         "its ops are 'broken'",
     ),
 }
-# In one process, which has torch already.
-LIST = """
-from custom_pypto_cli import main, subprocess_call
-subprocess_call.call = lambda function, **_: subprocess_call.Outcome(function())
-main(["list"])
-"""
 
 
 @pytest.mark.parametrize(("code", "begin", "end"), LONG.values(), ids=LONG)
@@ -64,7 +58,7 @@ def test_long_text_of_a_plugin_is_cut_once(site: Site, code: str, begin: str, en
     assert reason.count(" characters left out] ") == 1
     assert len(reason) < LONGEST + 100
     link(site.folder, "custom_pypto_cli", "custom_pypto_build")
-    listed = site.start(LIST).stdout
+    listed = site.start(CHILDREN_HERE, "from custom_pypto_cli import main; main(['list'])").stdout
     assert f"\n  {reason}\n" in listed
     assert len(listed) < LONGEST + 1000
 

@@ -125,10 +125,9 @@ WRONG_RESULTS = [
 
 def test_wrong_results(site: Site) -> None:
     for number, (returns, value, _) in enumerate(WRONG_RESULTS):
-        name, function = f"op_{number}", f"lambda x: {value}"
-        schema = f"{name}(Tensor x) -> {returns}"
-        code = hook(function, op=name, fake=function)
-        site.install(name, code, ops=[schema], with_library=False)
+        code = hook(f"lambda x: {value}", op=f"op_{number}", fake=f"lambda x: {value}")
+        schema = f"op_{number}(Tensor x) -> {returns}"
+        site.install(f"op_{number}", code, ops=[schema], with_library=False)
     given = site.load(f"""
         called = [getattr(ops, f"op_{{number}}") for number in range({len(WRONG_RESULTS)})]
         [[refusal(op, torch.ones(2, device=each)) for each in ("cpu", "meta")] for op in called]
