@@ -32,9 +32,10 @@ bool has_avx512_fp16() {
 // Whether torch's own product takes less time. Measured on a Xeon with AMX, for the instruction set
 // of our kernels, with torch limited to the same one:
 // - fp32: torch is faster from some 48 rows on, and where it need not copy the weight;
-// - bf16: ours is faster up to 7 rows where torch has instructions of bf16, of which AMX is the
-//   fastest; elsewhere for any rows, 3 to 6 times from 4 rows on;
-// - fp16: torch is faster from 64 rows on with AVX-512 FP16, elsewhere ours is, up to 9 times;
+// - bf16: torch is faster from 7 rows on where it has instructions of bf16, of which AMX is the
+//   fastest; elsewhere ours is, 3 to 6 times from 4 rows on;
+// - fp16: torch is faster from 64 rows on with AVX-512 FP16; elsewhere ours is, 3 to 9 times from 4
+//   rows on;
 // - a weight that must be copied takes as long as a product of torch with some 16 rows.
 bool is_torch_faster(const Op::Arguments& a, int64_t rows) {
   static const Isa isa = ordinary_isa(current_isa());
@@ -43,7 +44,7 @@ bool is_torch_faster(const Op::Arguments& a, int64_t rows) {
   const bool copies = !a.weight.is_contiguous();
   switch (a.input.scalar_type()) {
     case ScalarType::BFloat16:
-      return has_bf16 ? copies || rows > 7 : copies && rows <= 16;
+      return has_bf16 ? copies || rows > 6 : copies && rows <= 16;
     case ScalarType::Half:
       return has_fp16 ? copies || rows > 63 : copies && rows <= 16;
     case ScalarType::Float:

@@ -23,10 +23,12 @@ inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTa
   static const int64_t bytes_of_rows =
       std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
   if (whole.count == 0) return;
-  // A multiple of every tile's rows.
-  const int64_t of_a_row = kernel.scratch(whole.depth, 1);
-  const int64_t block =
-      std::min(whole.count, std::max<int64_t>(1, bytes_of_rows / of_a_row / 6) * 6);
+  // A multiple of every tile's rows. Blocks have about as many rows: each reads all weights.
+  constexpr int64_t kTiles = 6;
+  const int64_t tiles = divide_up(whole.count, kTiles);
+  const int64_t most = bytes_of_rows / (kTiles * kernel.scratch(whole.depth, 1));
+  const int64_t blocks = divide_up(tiles, std::max<int64_t>(most, 1));
+  const int64_t block = std::min(whole.count, divide_up(tiles, blocks) * kTiles);
   const int64_t work = kUnitWeights * std::max<int64_t>(whole.depth, 1) * block;
   const int64_t units = divide_up(whole.last - whole.first, kUnitWeights);
   parallel_for(0, units, divide_up(kUnitWork, work), [&](int64_t begin, int64_t end) {
