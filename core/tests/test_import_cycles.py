@@ -98,6 +98,6 @@ def test_no_distribution_needs_itself() -> None:
         "lightning_indexer": "blocks core testing",
         "lightning_indexer_prolog": "blocks core",
         "sparse_attention": "blocks core lightning_indexer testing",
-        "transformers": "core sparse_attention",
+        "transformers": "core linear sparse_attention",
         "mindspore": "contract core",
     }
