@@ -102,6 +102,10 @@ class Linear {
       for (int64_t k = task.depth; k % kLanes != 0; ++k) to[k] = 0.0f;
     }
     int64_t column = task.first;
+    if constexpr (kTileOfRows == 3) {
+      if (task.count == 3) column = product.multiply_as_one_tile<3>(column);
+      if (task.count == 4) column = product.multiply_as_one_tile<4>(column);
+    }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
       product.multiply<kTileOfWeights>(column);
     }
@@ -109,6 +113,8 @@ class Linear {
   }
 
  private:
+  static constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Element));
+
   explicit Linear(const LinearTask& task)
       : task_(task),
         depth_(task.depth),
@@ -120,12 +126,25 @@ class Linear {
         kept_(sums_ + task.count * kTileOfWeights * kLanes),
         rows_(kept_ + kTileOfWeights * kKeptStride) {}
 
+  // With one weight less, 16 registers hold the sums and widened weights of so many rows. Returns
+  // the next column.
+  template <int kRows>
+  int64_t multiply_as_one_tile(int64_t column) const {
+    constexpr int kWeights = kTileOfWeights - 1;
+    for (; column + kWeights <= task_.last; column += kWeights) {
+      const auto* weights = static_cast<const Element*>(task_.weight) + column * depth_;
+      multiply_rows<kRows, kWeights, Weights::where_they_are, kWeights>(
+          rows_, stride_, weights, depth_, depth_, kept_, weights + kAhead, true, sums_);
+      write<kWeights>(column);
+    }
+    return column;
+  }
+
   // Columns [column, column + kWeights) of the result.
   template <int kWeights>
   void multiply(int64_t column) const {
     const auto* weights = static_cast<const Element*>(task_.weight) + column * depth_;
     if (task_.count <= kMostRowsWidening) {
-      constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Element));
       multiply_tile<kWeights, Weights::where_they_are, kWeights>(0, 0, depth_, weights,
                                                                  weights + kAhead);
       for (int64_t tile = 1; tile < tiles_; ++tile) {
