@@ -41,7 +41,8 @@ class Linear(nn.Linear):
         """Compute [*, out_features] from [*, in_features]."""
         if not _is_for_op(input, self.weight):
             return super().forward(input)
-        return linear(input, self.weight, self.bias)
+        result: Tensor = linear(input, self.weight, self.bias)
+        return result
 
 
 def _is_for_op(rows: Tensor, weight: Tensor) -> bool:
