@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from custom_pypto_transformers import growing_cache, requirements, served
+from custom_pypto_transformers import growing_cache, linear, requirements, served
 from custom_pypto_transformers.parts import Parts
 from fork_server import ForkServer
 
 Difference = Callable[[], str | None]
 DIFFERENCES: list[Difference] = [
+    linear._difference_of_experts,
     served._difference_of_masks_and_caches,
     # A test may not fill the cache of the function.
     growing_cache._difference.__wrapped__,

@@ -8,13 +8,13 @@ import torch
 from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
 from transformers import PreTrainedModel
-from transformers.integrations import moe
 
 from .fallback import warn_once
 from .parts import Parts
 from .support import NAME
 from .switch import set_class
 
+_MODULE = "transformers.integrations.moe"
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -73,9 +73,7 @@ def multiply_by_experts(
     has_another_form = self.has_bias or self.is_transposed or self._is_expert_parallel
     # Which experts there are depends on the data, so torch.compile cannot trace the loop.
     if has_another_form or torch.compiler.is_compiling() or not _is_for_op(hidden_states, first):
-        others: Tensor = moe.grouped_mm_experts_forward(
-            self, hidden_states, top_k_index, top_k_weights
-        )
+        others: Tensor = _of_transformers(self, hidden_states, top_k_index, top_k_weights)
         return others
     tokens, count = top_k_index.shape
     order = top_k_index.flatten().argsort(stable=True)
@@ -95,16 +93,18 @@ def multiply_by_experts(
 
 
 def _difference_of_experts() -> str | None:
-    parts = Parts("transformers")
-    parts.check("integrations.moe.grouped_mm_experts_forward", like=multiply_by_experts)
-    names = "has_gate has_bias is_transposed _is_expert_parallel has_post_expert_norm"
-    parts.reads("integrations.moe.grouped_mm_experts_forward", f"{names} gate_up_proj down_proj")
-    parts.reads("integrations.moe.grouped_mm_experts_forward", "_apply_gate act_fn num_experts")
-    parts.check("modeling_utils.PreTrainedModel._can_set_experts_implementation", 0)
-    parts.check("modeling_utils.PreTrainedModel.set_experts_implementation", 2)
+    parts, theirs = Parts(_MODULE), "grouped_mm_experts_forward"
+    parts.check(theirs, like=multiply_by_experts)
+    names = "has_gate has_bias is_transposed _is_expert_parallel has_post_expert_norm num_experts"
+    parts.reads(theirs, f"{names} gate_up_proj up_proj down_proj _apply_gate act_fn")
+    parts.check("ALL_EXPERTS_FUNCTIONS.register", 2)
+    model = "transformers.modeling_utils.PreTrainedModel"
+    parts.check(f"{model}._can_set_experts_implementation")
+    parts.check(f"{model}.set_experts_implementation", 2)
     return parts.difference()
 
 
 _difference = _difference_of_experts()
 if _difference is None:
-    moe.ALL_EXPERTS_FUNCTIONS.register(NAME, multiply_by_experts)
+    _of_transformers = Parts(_MODULE).find("grouped_mm_experts_forward")
+    Parts(_MODULE).find("ALL_EXPERTS_FUNCTIONS").register(NAME, multiply_by_experts)
