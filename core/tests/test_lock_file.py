@@ -113,11 +113,6 @@ def _written(**changes: object) -> Spoil:
     return lambda path: path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
-def _replaced_by_a_pipe(path: Path) -> None:
-    path.unlink()
-    os.mkfifo(path)
-
-
 def _link_to_what_all_may_write(path: Path) -> None:
     real = path.rename(path.with_name("real"))
     real.chmod(0o666)
@@ -146,7 +141,7 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
         f"{NO_LOCK}plugins names one plugin more than once",
     ),
     "missing": (Path.unlink, f"{UNREAD}[Errno 2] No such file"),
-    "pipe": (_replaced_by_a_pipe, f"{UNREAD}is not a regular file"),
+    "pipe": (lambda path: (path.unlink(), os.mkfifo(path)), f"{UNREAD}is not a regular file"),
     "for all to write": (
         lambda path: path.chmod(0o666),
         f"the lock file LOCK is not safe: LOCK {FOR_ALL}: chmod o-w LOCK",

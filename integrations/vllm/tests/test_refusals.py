@@ -3,6 +3,7 @@
 import functools
 import re
 import sys
+from itertools import product
 from types import SimpleNamespace as Namespace
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 import torch
 
 PARALLEL = "pipeline_parallel_size decode_context_parallel_size prefill_context_parallel_size"
-V4, GLM = "DeepseekV4ForCausalLM", "GlmMoeDsaForCausalLM"
+V32, V4, GLM = "DeepseekV32ForCausalLM", "DeepseekV4ForCausalLM", "GlmMoeDsaForCausalLM"
 UNSET = "speculative_config lora_config kv_transfer_config quant_config"
 
 
-def make_config(architecture: str = "DeepseekV32ForCausalLM", **changes: Any) -> Any:
+def make_config(architecture: str = V32, **changes: Any) -> Any:
     """Make a VllmConfig with the fields that are read; changes are named section.field."""
     config = Namespace(
         model_config=Namespace(
@@ -144,18 +145,8 @@ def refusal(platform: Any, config: Any, error: type[Exception] = NotImplementedE
     return str(caught.value)
 
 
-@pytest.mark.parametrize(("changes", "remedy"), REFUSED)
-def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
-    platform: Any, changes: dict[str, Any], remedy: str
-) -> None:
-    text = refusal(platform, make_config(**changes))
-    assert re.fullmatch(f"custom_pypto_vllm: DeepseekV32ForCausalLM: .*{remedy}.*", text)
-    other = make_config("DeepseekV3ForCausalLM", **changes)
-    platform.check_and_update_config(other)
-    assert not other.cache_config.enable_prefix_caching  # as vLLM says
-
-
-OF_ONE_FAMILY: list[tuple[str, dict[str, Any], str]] = [
+OF_FAMILIES: list[tuple[str, dict[str, Any], str]] = [
+    *((V32, *row) for row in REFUSED),
     (GLM, {f"{FIELD}indexer_rope_interleave": False}, ROTATES),
     (GLM, {f"{FIELD}indexer_rope_interleave": None}, ROTATES),
     (V4, {"parallel_config__enable_expert_parallel": True}, "remove --enable-expert-parallel"),
@@ -165,17 +156,15 @@ OF_ONE_FAMILY: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("architecture", "changes", "remedy"), OF_ONE_FAMILY)
-def test_what_is_refused_for_one_family(
+@pytest.mark.parametrize(("architecture", "changes", "remedy"), OF_FAMILIES)
+def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
     platform: Any, architecture: str, changes: dict[str, Any], remedy: str
 ) -> None:
-    assert remedy in refusal(platform, make_config(architecture, **changes))
-
-
-def test_deepseek_v4_has_pages_of_vllms_size(platform: Any) -> None:
-    config = make_config(V4)
-    platform.check_and_update_config(config)
-    assert (config.cache_config.block_size, config.cache_config.enable_prefix_caching) == (16, True)
+    text = refusal(platform, make_config(architecture, **changes))
+    assert re.fullmatch(f"custom_pypto_vllm: {architecture}: .*{remedy}.*", text)
+    other = make_config("DeepseekV3ForCausalLM", **changes)
+    platform.check_and_update_config(other)
+    assert not other.cache_config.enable_prefix_caching  # as vLLM says
 
 
 def test_floats_where_the_cpu_has_amx(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,7 +194,7 @@ def test_missing_ops_are_explained(platform: Any, monkeypatch: pytest.MonkeyPatc
     from custom_pypto_vllm import served
 
     ops = ("npu_lightning_indexer_pto", "npu_a", "npu_b")
-    monkeypatch.setitem(served.ARCHITECTURES, "DeepseekV32ForCausalLM", ops)
+    monkeypatch.setitem(served.ARCHITECTURES, V32, ops)
     text = refusal(platform, make_config())
     explained = "no op '{}'.*is a wheel of its own.*"
     pattern = explained.format("npu_a") + explained.format("npu_b")
@@ -226,17 +215,17 @@ SERVED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("architecture", ["DeepseekV32ForCausalLM", GLM])
-@pytest.mark.parametrize("changes", SERVED)
+@pytest.mark.parametrize(("architecture", "changes"), [*product((V32, GLM), SERVED), (V4, {})])
 def test_served_models_have_no_limits_of_vllms_own_kernel(
-    platform: Any, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], architecture: str
+    platform: Any, monkeypatch: pytest.MonkeyPatch, architecture: str, changes: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "quant_config" in changes)
     if FOUR_BITS in changes.values():
         monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
     config = make_config(architecture, **changes)
     platform.check_and_update_config(config)
-    assert config.cache_config.block_size == changes.get("cache_config__block_size", 128)
+    size = changes.get("cache_config__block_size", 16 if architecture == V4 else 128)
+    assert config.cache_config.block_size == size
     assert config.cache_config.enable_prefix_caching
     assert config.scheduler_config.enable_chunked_prefill
     assert config.scheduler_config.max_num_batched_tokens == 512
