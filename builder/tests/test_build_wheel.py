@@ -15,6 +15,7 @@ from custom_pypto_contract.manifest import EMPTY_CONTRACT
 from programs import run_program
 
 LOUD = '__attribute__((visibility("default"))) int kernel() { return EXTRA; }\n'
+Built = tuple[Project, Wheel]
 PACKAGE = {
     f"custom_pypto_tiny/{name}"
     for name in (
@@ -39,7 +40,7 @@ int device(void* t) { int d; return aoti_torch_get_device_type(t, &d) + d; }
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     """A plugin with a file of each kind, built with each variable that builds read."""
     project = tiny_project(
         tmp_path_factory.mktemp("project") / "with spaces & $HOME",
@@ -68,7 +69,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, Wheel]:
     return project, project.wheel(environment)
 
 
-def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wheel]) -> None:
+def test_the_wheel_is_for_every_python_on_this_platform(built: Built) -> None:
     tag = f"py3-none-{platforms.platform_tag()}"
     assert built[1].path.name == f"custom_pypto_tiny-0.3.0-{tag}.whl"
     text = built[1].files["custom_pypto_tiny-0.3.0.dist-info/WHEEL"].decode()
@@ -76,54 +77,48 @@ def test_the_wheel_is_for_every_python_on_this_platform(built: tuple[Project, Wh
     assert f"Tag: {tag}" in text
 
 
-def test_the_wheel_holds_the_package_only(built: tuple[Project, Wheel]) -> None:
+def test_the_wheel_holds_the_package_only(built: Built) -> None:
     files = {name for name in built[1].files if ".dist-info/" not in name}
     assert files == PACKAGE | {"custom_pypto_tiny/opp/vendors/config.ini"}
 
 
-def listed(built: tuple[Project, Wheel], folder: Path, *command: str) -> str:
+def listed(built: Built, folder: Path, *command: str) -> str:
     """Return what a command prints of the library."""
     (library := folder / "library.so").write_bytes(built[1].library)
     return run_program(*command, library).stdout
 
 
-def test_the_library_exports_only_its_entry_functions(
-    built: tuple[Project, Wheel], tmp_path: Path
-) -> None:
+def test_the_library_exports_only_its_entry_functions(built: Built, tmp_path: Path) -> None:
     command = ("nm", "--dynamic", "--defined-only", "--format=just-symbols")
     names = {"custom_pypto_register_v1", "custom_pypto_unregister_v1"}
     assert set(listed(built, tmp_path, *command).split()) == names
 
 
-def test_the_library_needs_libtorch_without_a_path(
-    built: tuple[Project, Wheel], tmp_path: Path
-) -> None:
+def test_the_library_needs_libtorch_without_a_path(built: Built, tmp_path: Path) -> None:
     needed = listed(built, tmp_path, "readelf", "--dynamic")
     assert "[libtorch_cpu.so]" in needed
     assert "RUNPATH" not in needed
     assert "RPATH" not in needed
 
 
-def test_flags_are_passed_as_written_those_of_the_environment_last(
-    built: tuple[Project, Wheel],
-) -> None:
+def test_flags_are_passed_as_written_those_of_the_environment_last(built: Built) -> None:
     project, wheel = built
     assert b"a b$$c\0" in wheel.library
     [link] = re.findall(r"rule link\n  command = (.*)", project.compile_commands())
     assert link.endswith("-ULEVEL -DLEVEL=2 -Wl,-soname,x.so")
 
 
-def test_cxx_may_have_several_words(built: tuple[Project, Wheel]) -> None:
+def test_cxx_may_have_several_words(built: Built) -> None:
     # For the names of macros, for each object, for the library.
     lines = (built[0].root / "my tools" / "wrapper.log").read_text().splitlines()
     assert [line.split()[0] for line in lines] == ["g++"] * 5
 
 
-def test_max_jobs_reaches_ninja(built: tuple[Project, Wheel]) -> None:
+def test_max_jobs_reaches_ninja(built: Built) -> None:
     assert (built[0].root / "my tools" / "ninja.log").read_text().endswith(" -j 1\n")
 
 
-def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None:
+def test_the_manifest_describes_the_plugin(built: Built) -> None:
     assert built[1].manifest == {
         "manifest_version": abi.MANIFEST_VERSION,
         "contract_version": 1,
@@ -151,11 +146,11 @@ def test_the_manifest_describes_the_plugin(built: tuple[Project, Wheel]) -> None
     }
 
 
-def test_a_build_imports_neither_torch_nor_the_plugin(built: tuple[Project, Wheel]) -> None:
+def test_a_build_imports_neither_torch_nor_the_plugin(built: Built) -> None:
     assert built[0].imported == []
 
 
-def test_no_path_is_in_the_library(built: tuple[Project, Wheel]) -> None:
+def test_no_path_is_in_the_library(built: Built) -> None:
     assert str(built[0].root).encode() not in built[1].library
     assert sys.prefix.encode() not in built[1].library
 

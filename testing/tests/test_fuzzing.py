@@ -236,15 +236,11 @@ def test_page_lists_the_reasons() -> None:
     assert re.findall(r"^\| `(.*?)` \|", table, re.MULTILINE) == [*REASONS]
 
 
-def calls(count: int, seed: int = 0) -> list[Any]:
-    with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
-        op = Op(overload, contract=contract_of_plus)
-        return [fuzz_call(op, seed, each) for each in range(count)]
-
-
 @cache
 def many_calls() -> list[Any]:
-    return calls(3000)
+    with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
+        op = Op(overload, contract=contract_of_plus)
+        return [fuzz_call(op, 0, each) for each in range(3000)]
 
 
 def test_every_change_and_size_is_drawn() -> None:
@@ -303,7 +299,7 @@ COPY = '"copy_cpu" not implemented for such a dtype'
 def test_a_reason_explains_its_own_refusals(
     reason: str, text: str, change: str, is_explained: bool
 ) -> None:
-    drawn = FuzzCall(calls(1)[0].call, ("valid", change))
+    drawn = FuzzCall(many_calls()[0].call, ("valid", change))
     kernel, fake = Outcome(None, RuntimeError(text)), Outcome([], None)
     assert REASONS[reason](drawn, kernel, fake) == is_explained
 
