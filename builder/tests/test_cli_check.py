@@ -15,7 +15,7 @@ from custom_pypto_build.wheel_check import unpacked_wheel
 from custom_pypto_cli import main
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ManifestOp
-from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
+from wheel_factory import INFO, MACHINE, METADATA, PACKAGE, WheelDraft, draft
 
 Check = Callable[[WheelDraft], list[str]]
 Compile = Callable[..., bytes]
@@ -216,13 +216,6 @@ def test_what_is_wrong_is_said(check: Check, right: WheelDraft, case: str) -> No
     change(changed)
     [said] = check(changed)
     assert said.startswith(remark)
-
-
-def test_library_that_is_missing(right: WheelDraft, check: Check) -> None:
-    del right.files[LIBRARY]
-    missing, unread = check(right)
-    assert missing == f"problem: inspection by core: its library {LIBRARY} is missing"
-    assert unread.startswith("problem: machine: ")
 
 
 def test_platform_that_promises_an_older_glibc(

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 import custom_pypto.core
-import custom_pypto_serving
+import custom_pypto_serving as serving
 import pytest
 import torch
 from calls import ARGUMENTS, CALLS, Call
@@ -137,7 +137,7 @@ def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
         "layout_q": "TND",
         "layout_kv": "PA_ND",
     }
-    metadata = custom_pypto_serving.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, **options)
+    metadata = serving.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, **options)
     return options | {
         "q": normal(1, batch.tokens, HEADS, LATENT),
         "ori_kv": normal(2, PAGES, 16, 1, LATENT),
@@ -223,6 +223,10 @@ def step_arguments(dtype: torch.dtype = torch.int64) -> dict[str, Any]:
     }
 
 
+def some_of(arguments: dict[str, Any], names: str) -> dict[str, Any]:
+    return {name: arguments[name] for name in names.split()}
+
+
 def reference(op: str) -> Callable[..., Any]:
     found = custom_pypto.core.reference(op)
     assert found is not None
@@ -263,9 +267,8 @@ def check_shared_kv(result: Tensor, arguments: dict[str, Any]) -> None:
 
 
 def check_streams(result: tuple[Tensor, ...], arguments: dict[str, Any]) -> None:
-    eps = {name: arguments[name] for name in ("norm_eps", "hc_eps")}
-    given = (arguments[name] for name in ("x", "hc_fn", "hc_scale", "hc_base"))
-    y, post, mixing, *_ = reference("npu_mhc_pre")(*given, **eps)
+    given = some_of(arguments, "x hc_fn hc_scale hc_base").values()
+    y, post, mixing, *_ = reference("npu_mhc_pre")(*given, **some_of(arguments, "norm_eps hc_eps"))
     comb, *_ = reference("npu_mhc_sinkhorn")(mixing, eps=1e-3, num_iters=5)
     torch.testing.assert_close(result, (y, post, comb), rtol=0.01, atol=1e-3)
 
@@ -280,7 +283,7 @@ def check_compressed(result: Tensor, arguments: dict[str, Any]) -> None:
     names = "query key weights query_dequant_scale key_dequant_scale block_table cmp_ratio"
     tokens = arguments["actual_seq_lengths_key"]
     wanted, _ = reference(QUANT_V2)(
-        **{name: arguments[name] for name in names.split()},
+        **some_of(arguments, names),
         topk=TOP_K,
         quant_mode=2,
         cu_seqlens_q=torch.nn.functional.pad(arguments["actual_seq_lengths_query"], (1, 0)),
@@ -297,15 +300,10 @@ def check_compressor(result: Tensor, arguments: dict[str, Any]) -> None:
     """The state is written by now: the same tokens close the same rows again."""
     names = "x wkv wgate state_cache ape cmp_ratio state_block_table cu_seqlens start_pos coff"
     written = arguments["state_cache"].clone()
-    given = {name: arguments[name] for name in names.split()}
-    rows = reference("npu_compressor")(**given).double()
+    rows = reference("npu_compressor")(**some_of(arguments, names)).double()
     torch.testing.assert_close(written, arguments["state_cache"])
-    rotated = norm_and_rotate(
-        rows,
-        *(arguments[name].double() for name in ("norm_weight", "rope_cos", "rope_sin")),
-        eps=1e-6,
-        interleaved=True,
-    )
+    given = some_of(arguments, "norm_weight rope_cos rope_sin").values()
+    rotated = norm_and_rotate(rows, *map(Tensor.double, given), eps=1e-6, interleaved=True)
     torch.testing.assert_close(result, rotated.bfloat16(), rtol=0.02, atol=0.01)
 
 
@@ -341,10 +339,10 @@ def name_of(call: Call) -> str:
 
 def run(call: Call, arguments: dict[str, Any]) -> Any:
     """The call's result, with the arguments in its order, as the engine takes it."""
-    function = attrgetter(call.served)(custom_pypto_serving)
+    function = attrgetter(call.served)(serving)
     by_position, _, by_keyword = ARGUMENTS[call.served].rpartition("*")
-    args = [arguments[name] for name in by_position.split()]
-    return call.take(function(*args, **{name: arguments[name] for name in by_keyword.split()}))
+    args = some_of(arguments, by_position).values()
+    return call.take(function(*args, **some_of(arguments, by_keyword)))
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -405,7 +403,7 @@ def test_an_argument_is_refused_and_nothing_is_written(
     arguments = MAKERS[op]() | {argument: value}
     before = copy.deepcopy(arguments)
     with pytest.raises(ValueError, match=f"^{op}: argument '{argument}' ") as caught:
-        getattr(custom_pypto_serving, op)(**arguments)
+        getattr(serving, op)(**arguments)
     assert says in str(caught.value)
     for name, each in arguments.items():
         assert not isinstance(each, Tensor) or torch.equal(each, before[name]), name
@@ -413,25 +411,22 @@ def test_an_argument_is_refused_and_nothing_is_written(
 
 def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_sixth() -> None:
     arguments = attention_arguments()
-    expected = custom_pypto_serving.npu_sparse_flash_attention(**arguments)[0]
+    expected = serving.npu_sparse_flash_attention(**arguments)[0]
     for value in (arguments["key"].squeeze(2).unsqueeze(2), None):
-        actual = custom_pypto_serving.npu_sparse_flash_attention(**arguments | {"value": value})[0]
+        actual = serving.npu_sparse_flash_attention(**arguments | {"value": value})[0]
         assert torch.equal(actual, expected)
     names = ("query", "key", "value", "sparse_indices", "scale_value", "sparse_block_size")
     positional = [arguments.pop(name) for name in names]
     del arguments["attention_mode"], arguments["return_softmax_lse"]
-    op = custom_pypto_serving.custom.npu_sparse_flash_attention
+    op = serving.custom.npu_sparse_flash_attention
     assert torch.equal(op(*positional, **arguments), expected)
     assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
 
 
-@pytest.mark.parametrize(
-    ("layout", "batch", "query_ends", "key_ends"),
-    [("BSND", (2,), None, None), ("TND", (), [1, 2], [13, 20])],
-)
-def test_keys_that_are_not_paged(
-    layout: str, batch: tuple[int, ...], query_ends: list[int] | None, key_ends: list[int] | None
-) -> None:
+@pytest.mark.parametrize("layout", ["BSND", "TND"])
+def test_keys_that_are_not_paged(layout: str) -> None:
+    batch: tuple[int, ...] = (2,) if layout == "BSND" else ()
+    query_ends, key_ends = (None, None) if batch else torch.tensor([[1, 2], [13, 20]])
     latents = normal(8, *batch, 20, 1, LATENT)
     arguments = attention_arguments() | {
         "query": normal(9, *batch, 2, HEADS, LATENT),
@@ -441,13 +436,13 @@ def test_keys_that_are_not_paged(
         "key_rope": normal(11, *batch, 20, 1, ROPE),
         "sparse_indices": torch.tensor([6, 2, 4, 0]).expand(*batch, 2, 1, 4),
         "block_table": None,
-        "actual_seq_lengths_query": query_ends and torch.tensor(query_ends),
-        "actual_seq_lengths_kv": key_ends and torch.tensor(key_ends),
+        "actual_seq_lengths_query": query_ends,
+        "actual_seq_lengths_kv": key_ends,
         "layout_query": layout,
         "layout_kv": layout,
         "return_softmax_lse": True,
     }
-    out, *parts = custom_pypto_serving.npu_sparse_flash_attention(**arguments)
+    out, *parts = serving.npu_sparse_flash_attention(**arguments)
     check_attention(out, arguments)
     published = (2, 1, 2, HEADS) if layout == "BSND" else (1, 2, HEADS)
     assert [part.shape for part in parts] == [published] * 2
@@ -461,19 +456,17 @@ def test_uncompressed_keys_are_selected_as_by_torch_npu_s_op(layout: str, mode: 
         for name in ("query", "weights", "query_dequant_scale"):
             given[name] = given[name].unflatten(0, (2, 2))
         given["actual_seq_lengths_query"] = torch.tensor([2, 1], dtype=torch.int32)
-    expected = custom_pypto_serving.npu_quant_lightning_indexer(**given).sort(-1).values
+    expected = serving.npu_quant_lightning_indexer(**given).sort(-1).values
     del given["layout_key"]  # the default is that of torch.ops.custom
-    positions, scores = custom_pypto_serving.custom.npu_quant_lightning_indexer(
-        **given, return_value=True
-    )
+    positions, scores = serving.custom.npu_quant_lightning_indexer(**given, return_value=True)
     assert torch.equal(positions.sort(-1).values, expected)
     assert torch.equal(scores == -torch.inf, positions == -1)
 
 
 def test_functions_of_custom_have_the_defaults_and_the_order_of_torch_ops_custom() -> None:
-    custom, names = custom_pypto_serving.custom, ARGUMENTS["compressor"].partition("*")[0].split()
+    custom, names = serving.custom, ARGUMENTS["compressor"].partition("*")[0].split()
     given = compressor_arguments()
-    expected = custom_pypto_serving.compressor(**given)
+    expected = serving.compressor(**given)
     given = compressor_arguments()
     first = [given.pop(name) for name in (*names, "rope_head_dim", "cmp_ratio")]
     assert torch.equal(custom.compressor(*first, **given), expected)
@@ -484,9 +477,9 @@ def test_functions_of_custom_have_the_defaults_and_the_order_of_torch_ops_custom
 
 def test_adapters_are_traced_whole() -> None:
     def layer(indexer: dict[str, Any], attention: dict[str, Any]) -> tuple[Tensor, Tensor]:
-        indices, _ = custom_pypto_serving.npu_lightning_indexer(**indexer)
+        indices, _ = serving.npu_lightning_indexer(**indexer)
         attention = attention | {"sparse_indices": indices}
-        return indices, custom_pypto_serving.npu_sparse_flash_attention(**attention)[0]
+        return indices, serving.npu_sparse_flash_attention(**attention)[0]
 
     compiled = torch.compile(layer, fullgraph=True, backend="aot_eager")
     batch = BATCHES["padded rows"]
@@ -496,4 +489,4 @@ def test_adapters_are_traced_whole() -> None:
 
 def test_an_op_that_is_not_installed_says_what_to_do() -> None:
     with pytest.raises(AttributeError, match=r"no op 'npu_unheard_of'.*is a wheel of its own"):
-        custom_pypto_serving.npu_unheard_of  # noqa: B018
+        serving.npu_unheard_of  # noqa: B018
