@@ -28,12 +28,11 @@ MEASURED = {
 
 
 FOUND: dict[tuple[Any, ...], Outcome] = {}
+Bench = Callable[..., str]
 
 
 @pytest.fixture
-def bench(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., str]:
+def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
     """Run the command, each of whose samples ends as `measure` says; return what it printed."""
     call = subprocess_call.call
 
@@ -91,7 +90,7 @@ def test_work_that_a_contract_does_not_say_is_that_of_the_reference(
     assert found.at_peak > 0
 
 
-def test_a_reference_that_takes_long_to_compile_is_left_out(bench: Callable[..., str]) -> None:
+def test_a_reference_that_takes_long_to_compile_is_left_out(bench: Bench) -> None:
     compiles = []
     slow = Outcome(failure="did not end within 60 s", timed_out=True)
 
@@ -123,16 +122,14 @@ def test_each_call_finds_what_the_op_writes_to_as_it_was() -> None:
     assert seen == [case.arguments["seq_lens"].tolist()] * 2
 
 
-def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(
-    bench: Callable[..., str],
-) -> None:
+def test_a_line_has_the_median_the_spread_and_the_fraction_of_the_peak(bench: Bench) -> None:
     printed = bench(lambda *given: measured("large"), "add_custom", "--sample", "large")
     _, line, _ = printed.splitlines()
     assert line.split() == ["2.0", "us", "100%", "4.0", "us", "-", "0.500", "add_custom", "large"]
 
 
 def test_what_was_measured_is_printed_before_the_next_sample(
-    bench: Callable[..., str], capsys: pytest.CaptureFixture[str]
+    bench: Bench, capsys: pytest.CaptureFixture[str]
 ) -> None:
     measure = Mock(side_effect=[measured("large"), KeyboardInterrupt()])
     with pytest.raises(KeyboardInterrupt):
@@ -140,14 +137,14 @@ def test_what_was_measured_is_printed_before_the_next_sample(
     assert json.loads(capsys.readouterr().out) == {**MEASURED, "sample": "large"}
 
 
-def test_a_sample_that_fails_does_not_stop_the_others(bench: Callable[..., str]) -> None:
+def test_a_sample_that_fails_does_not_stop_the_others(bench: Bench) -> None:
     measure = Mock(side_effect=[Outcome(failure="crashed with SIGSEGV"), measured("large")])
     lines = bench(measure, "add_custom", "--sample", "large", status=1).splitlines()
     assert lines[1] == "add_custom large: problem: crashed with SIGSEGV"
     assert lines[2].endswith("  add_custom large")
 
 
-def test_an_unknown_sample_is_an_error_with_those_that_there_are(bench: Callable[..., str]) -> None:
+def test_an_unknown_sample_is_an_error_with_those_that_there_are(bench: Bench) -> None:
     text = bench(Mock(), "add_custom", "--sample", "nothing", status=1)
     assert text.startswith("custom-pypto bench: no sample's name contains 'nothing'; there are: f")
 

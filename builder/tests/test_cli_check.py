@@ -58,11 +58,7 @@ def check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Check:
         assert status == (1 if problems else 0)
         assert report["healthy"] is (not problems)
         assert all(check["advice"] for check in checks if check["remark"])
-        return [
-            f"{each['level']}: {each['name']}: {each['remark']}"
-            for each in checks
-            if each["remark"]
-        ]
+        return ["{level}: {name}: {remark}".format(**each) for each in checks if each["remark"]]
 
     return run
 

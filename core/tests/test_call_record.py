@@ -135,10 +135,8 @@ def test_a_fork_does_not_wait_for_a_thread_that_keeps_a_call(site: Site, tmp_pat
     forked.set()
     thread.join()
     """
-    sizes = [
-        call["args"][0]["tensor"]["shape"] for call in recorded(site, tmp_path / "calls", code)
-    ]
-    assert sizes == [[3], [2]]
+    calls = recorded(site, tmp_path / "calls", code)
+    assert [call["args"][0]["tensor"]["shape"] for call in calls] == [[3], [2]]
 
 
 _UNOPENED = (

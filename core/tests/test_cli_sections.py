@@ -143,13 +143,7 @@ UNFIT = "/site/lib/libx_ascendc_dav-3510.so: not used: it was compiled for dav-3
 # The record of a kernel; level, and parts of value, remark and advice.
 KERNELS = {
     "found": (ADD_KERNEL, "ok", "aclnnAdd of CANN (/cann/lib64/libopapi.so)", "", ""),
-    "unchecked": (
-        replace(ADD_KERNEL, unchecked="no header"),
-        "ok",
-        "; unchecked: no header",
-        "",
-        "",
-    ),
+    "unchecked": (replace(ADD_KERNEL, unchecked="header"), "ok", "; unchecked: header", "", ""),
     "for another NPU": (
         replace(ADD_KERNEL, searched=(UNFIT,)),
         *("note", "aclnnAdd of CANN", UNFIT, "until then the op launches aclnnAdd"),

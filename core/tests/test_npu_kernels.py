@@ -136,11 +136,7 @@ CHOICES = {
         "",
         "package/opp/vendors/b",
     ),
-    "preferred symbol before an earlier place": (
-        "package/opp second, custom first",
-        "custom",
-        "custom",
-    ),
+    "preferred symbol of a later place": ("package/opp second, custom first", "custom", "custom"),
     "fallback where no place has the preferred": ("custom second", "custom", "custom"),
     "entries in order": ("one first, other first", ":gone::other:one", "other"),
     "two phases before one": ("half half, whole first", "half:whole", "whole"),
@@ -148,11 +144,7 @@ CHOICES = {
     "custom package before vendors": ("opp/vendors/b first, custom first", "custom", "custom"),
     "CANN": ("cann first", "", "cann"),
     "custom package before CANN": ("cann first, custom first", "custom", "custom"),
-    "what the build compiled": (
-        "package/opp second, wheel:dav-2201 launched",
-        "",
-        "wheel:dav-2201",
-    ),
+    "compiled by the build": ("package/opp second, wheel:dav-2201 launched", "", "wheel:dav-2201"),
     "AscendC kernels in an opp package": (
         "custom second, custom:ascendc launched",
         "custom",

@@ -63,16 +63,8 @@ DIFFERENCES = {
     ),
     "shape": (torch.zeros(3), torch.zeros(2), "output: shape is .*, expected "),
     "dtype": (torch.zeros(2).half(), torch.zeros(2), "output: dtype is .*, expected "),
-    "outputs are named by their place": (
-        (ZERO, ZERO),
-        (ZERO, ONE),
-        "output 1: 1 of 1 elements are wrong",
-    ),
-    "elements of a list are named by their place": (
-        [ZERO, ZERO],
-        [ZERO, ONE],
-        r"output\[1\]: 1 of 1 elements are wrong",
-    ),
+    "one of two outputs": ((ZERO, ZERO), (ZERO, ONE), "output 1: 1 of 1 elements are wrong"),
+    "one of a list": ([ZERO, ZERO], [ZERO, ONE], r"output\[1\]: 1 of 1 elements are wrong"),
     "missing output": (ZERO, (ZERO, ZERO), r"expected output 0, output 1 but .* returned output"),
     "numbers": ((3, 0.1), (4, 0.1), "output 0: 3, expected 4"),
     **{

@@ -198,10 +198,7 @@ FLOAT32 = SampleInput((X.float(),), resized=SampleInput((vector(9).float(),)))
 ALIAS = partial(Fault, checks.check_aliasing, "output shares memory with argument 'x'")
 
 WRONG_FAKES = {
-    "shape": (
-        lambda x: x.new_empty(x.shape[0] + 1, x.shape[1]),
-        r"\[4, 4\] by the fake, but \[3, 4\]",
-    ),
+    "shape": (lambda x: x.new_empty(x.shape[0] + 1, 4), r"\[4, 4\] by the fake, but \[3, 4\]"),
     "dtype": (
         lambda x: torch.empty_like(x, dtype=torch.float32),
         "torch.float32 by the fake, but torch.float64",

@@ -209,19 +209,14 @@ def test_nothing_more_is_run_on_a_device_that_a_check_has_broken(run, children):
     assert f"    {since}: output: wrong\n" in report
 
 
-def test_no_op_is_called_where_torch_s_own_add_fails(run, children):
-    children.ends["add", ""] = CRASH
+@pytest.mark.parametrize(("check", "verdict"), [("add", "not run"), ("versions", "passed")])
+def test_torch_s_own_add_decides_whether_ops_are_called(run, children, check, verdict):
+    children.ends[check, ""] = WRONG
     report = run(status=1)
-    assert set(verdicts(report, "my_op").values()) == {"not run"}
-    assert "not run: the machine's check 'add' failed" in report
-    assert {op for _, op, _ in children.calls} == {""}
-
-
-def test_versions_that_do_not_fit_one_another_do_not_keep_ops_from_being_checked(run, children):
-    children.ends["versions", ""] = WRONG
-    report = run(status=1)
-    assert verdicts(report, "machine") == {"add": "passed", "versions": "failed"}
-    assert set(verdicts(report, "my_op").values()) == {"passed"}
+    assert verdicts(report, "machine")[check] == "failed"
+    assert set(verdicts(report, "my_op").values()) == {verdict}
+    assert ("not run: the machine's check 'add' failed" in report) == (check == "add")
+    assert ("my_op" in {op for _, op, _ in children.calls}) == (check == "versions")
 
 
 def test_what_an_op_does_not_have_is_looked_for_once(run, children):
