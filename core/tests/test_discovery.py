@@ -128,15 +128,13 @@ def test_the_older_metadata_counts_where_the_files_are_older(plugin: Installed) 
     assert only().version == "1.0"
 
 
-def test_leftovers_in_an_earlier_folder(folders: tuple[Path, Path], plugin: Installed) -> None:
-    install(folders[0], with_package=False, version="0.9")
-    assert (only().folder, only().version) == (plugin.package, "1.0")
-
-
-@pytest.mark.usefixtures("plugin")
-def test_the_first_of_two_folders_counts(folders: tuple[Path, Path]) -> None:
-    first = install(folders[0], version="0.9")
-    assert (only().folder, only().version, only().reason) == (first.package, "0.9", "")
+@pytest.mark.parametrize("has_package", [False, True])
+def test_the_first_folder_that_has_the_package_counts(
+    folders: tuple[Path, Path], plugin: Installed, has_package: bool
+) -> None:
+    first = install(folders[0], with_package=has_package, version="0.9")
+    counts, version = (first, "0.9") if has_package else (plugin, "1.0")
+    assert (only().folder, only().version, only().reason) == (counts.package, version, "")
 
 
 def test_an_editable_installation(folders: tuple[Path, Path], plugin: Installed) -> None:

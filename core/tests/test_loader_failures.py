@@ -45,7 +45,7 @@ def _change_machine(installed: Installed) -> None:
 Spoil = Callable[[Installed], object]
 
 # What is installed, what then is done to it, and the reason: FILE is its module, LIBRARY its
-# library, PACKAGE its folder, "..." any text.
+# library, "..." any text.
 FAILED: dict[str, tuple[dict[str, Any], Spoil, str]] = {
     **{
         name: (
@@ -153,12 +153,8 @@ def report(
         code = RUNS if name in REJECTED else ""
         installed = site.install(name, **{"code": code, **plugin})
         spoil(installed)
-        for word, path in {
-            "FILE": installed.package / "__init__.py",
-            "LIBRARY": installed.library,
-            "PACKAGE": installed.package,
-        }.items():
-            reason = reason.replace(word, str(path))
+        reason = reason.replace("FILE", str(installed.package / "__init__.py"))
+        reason = reason.replace("LIBRARY", str(installed.library))
         reasons[name] = re.escape(reason).replace(r"\.\.\.", ".*")
     site.install("healthy")
     ops = {

@@ -248,12 +248,10 @@ def test_what_autograd_forbids_is_refused(argument: str, kind: str, is_python: b
     given = {argument: [torch.ones(2), refused] if argument == "list" else refused}
     with pytest.raises(RuntimeError) as caught:
         (guard if is_python else ops.headers_write)(x, torch.ones(2), **given)
-    text = str(caught.value)
-    named = "list[1]" if argument == "list" else argument
-    assert text.startswith(
-        f"headers_write: argument '{named}' is written in place, {AUTOGRAD[kind]}"
-    )
-    assert kind != "inference" or ADVICE not in text
+    name = "list[1]" if argument == "list" else argument
+    begin = f"headers_write: argument '{name}' is written in place, {AUTOGRAD[kind]}"
+    assert str(caught.value).startswith(begin)
+    assert kind != "inference" or ADVICE not in str(caught.value)
     assert (x._version, x.tolist(), refused.tolist()) == (0, [1.0] * 2, [1.0] * 2)
 
 

@@ -135,13 +135,11 @@ def test_equals_a_layer_of_transformers_and_continues_its_caches(
             assert conversion_options(config) == pytest.approx(options)
 
 
-@pytest.mark.parametrize(
-    "change", [{"index_rope": "interleaved"}, {"scale": 80**-0.5}, {"rms_epsilon": 1e-4}]
-)
-def test_every_option_matters(change: dict[str, Any]) -> None:
+def test_every_option_matters() -> None:
     step = step_of("deepseek_v32", "yarn")
-    values, _ = decode(step, converted(step, **change))
-    assert distance(values, step.values) > 1e-5
+    for change in ({"index_rope": "interleaved"}, {"scale": 80**-0.5}, {"rms_epsilon": 1e-4}):
+        values, _ = decode(step, converted(step, **change))
+        assert distance(values, step.values) > 1e-5, change
 
 
 # Without transformers, from here on.
