@@ -38,9 +38,7 @@ def recorded(site: Site, target: Path, *code: str) -> list[dict[str, Any]]:
 
 
 def test_a_call_is_kept_once_with_shapes_and_scalars(site: Site, tmp_path: Path) -> None:
-    code = (
-        "for size in (3, 3, 4): ops.scale(x := torch.ones(2, size), 0.5); ops.scale.default(x, 0.5)"
-    )
+    code = "for n in (3, 3, 4): ops.scale(x := torch.ones(2, n), 0.5); ops.scale.default(x, 0.5)"
     call, other = recorded(site, tmp_path / "calls", code)
     assert other["args"][0]["tensor"]["shape"] == [2, 4]
     assert call == {
@@ -100,11 +98,9 @@ def test_a_limit_is_a_warning(site: Site, tmp_path: Path, limit: str, kept: int)
     target = tmp_path if limit == "MOST_BYTES" else tmp_path / "calls"
     code = "result = [ops.scale(torch.ones(size)).numel() for size in (2, 3, 4)]"
     # Tensors above the limit are not copied.
-    set_limit = (
-        f"from custom_pypto.core import call_record as r; r.{limit} = 1; r.copy_values = None"
-    )
+    setup = f"from custom_pypto.core import call_record as r; r.{limit} = 1; r.copy_values = None"
     [text], results = site.run(
-        set_limit, CORE, CAUGHT.format(code), WARNED, CUSTOM_PYPTO_RECORD=str(target)
+        setup, CORE, CAUGHT.format(code), WARNED, CUSTOM_PYPTO_RECORD=str(target)
     )
     assert results == [2, 3, 4]
     assert "this process has kept as much as it may" in text

@@ -22,10 +22,7 @@ def registry():
 # What it says of `three`.
 OF_THREE = [
     [["bee", "loaded", ""], ["cat", "loaded", ""], ["ant", "loaded", ""]],
-    [
-        [name, f"{name}(Tensor x) -> Tensor", name, ["CPU", "Meta"]]
-        for name in ("ant", "bee", "cat")
-    ],
+    [[op, f"{op}(Tensor x) -> Tensor", op, ["CPU", "Meta"]] for op in ("ant", "bee", "cat")],
     [[0, 1, 2]] * 3,
     [["ant", False], ["bee", True], ["cat", False]],
 ]
@@ -142,9 +139,7 @@ def test_plugin_that_looks_at_the_others_while_it_is_loaded_sees_their_states(si
     ]
 
 
-DELETE = (
-    "for name in [name for name in sys.modules if name.startswith({!r})]: del sys.modules[name]"
-)
+DELETE = "for key in [key for key in sys.modules if key.startswith({!r})]: del sys.modules[key]"
 AGAIN = {
     "core reloaded": "importlib.reload(core)",
     "the package around core reloaded": "importlib.reload(sys.modules['custom_pypto'])",

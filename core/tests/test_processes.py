@@ -24,9 +24,7 @@ LOOKED = [[["first", "loaded"]], ["first"], 1]
     ("method", "has_core"),
     [("fork", True), ("fork", False), ("forkserver", False), ("spawn", True)],
 )
-def test_process_of_multiprocessing_has_the_plugins(
-    site: Site, method: str, has_core: bool
-) -> None:
+def test_process_of_multiprocessing_has_plugins(site: Site, method: str, has_core: bool) -> None:
     site.install("first", FAKES)
     (site.folder / "work.py").write_text(WORK, encoding="utf-8")
     parent = "import work; work.look()" if has_core else ""
