@@ -15,7 +15,7 @@ from custom_pypto_build.wheel_check import unpacked_wheel
 from custom_pypto_cli import main
 from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import ManifestOp
-from wheel_factory import INFO, MACHINE, METADATA, PACKAGE, WheelDraft, draft
+from wheel_factory import INFO, LIBRARY, MACHINE, METADATA, PACKAGE, WheelDraft, draft
 
 Check = Callable[[WheelDraft], list[str]]
 Compile = Callable[..., bytes]
@@ -194,6 +194,10 @@ CHANGES: dict[str, tuple[Change, str]] = {
 # The same of a wheel with a library.
 LIBRARY_CHANGES: dict[str, tuple[Change, str]] = {
     "tag of any platform": (_for("any"), OTHER_MACHINE.format("any")),
+    "library that is missing": (
+        lambda wheel: (wheel.files.pop(LIBRARY), _for("any")(wheel)),
+        f"{REFUSED_BY_CORE} its library {LIBRARY} is missing",
+    ),
     "tag of another processor": (
         _for(f"{NEWER_GLIBC}.manylinux_2_41_mips"), OTHER_MACHINE.format("manylinux_2_41_mips")
     ),
