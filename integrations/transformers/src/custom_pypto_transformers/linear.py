@@ -2,36 +2,53 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
+from custom_pypto import core
 from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
-from transformers import PreTrainedModel
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import forward_ad
 
 from .fallback import warn_once
 from .parts import Parts
-from .support import NAME
 from .switch import set_class
 
-_MODULE = "transformers.integrations.moe"
-_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+# torch multiplies many rows of these dtypes faster where its products have instructions of bf16.
+_WITH_BF16 = ("avx512_bf16", "neon_bf16")
+_MOST_TOKENS = 16
+# What transformers gives a module of experts, and its own code reads.
+_FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
+_WEIGHTS = "gate_up_proj up_proj down_proj _apply_gate act_fn"
 
 
 def use_linear(model: nn.Module) -> None:
-    """Let the linear layers of a model, and the experts of transformers' models, use the op linear.
+    """Let the linear layers of a model, and its experts, multiply by the op linear.
 
-    On CPUs a step of decoding then reads weights at the speed of memory. Some calls run as before:
-    on other devices, of other dtypes than bfloat16, float16 and float32, under autocast, with
-    quantized weights, of subclasses of ``nn.Linear``, and of experts under torch.compile.
+    On CPUs a step of decoding then reads 16-bit weights at the speed of memory. Call it last: what
+    looks for ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as
+    before on other devices, for other dtypes than bfloat16, float16 and float32, for quantized or
+    sparse tensors, under autocast and in forward-mode derivatives; of experts also in float32,
+    under torch.compile, for many tokens where torch has instructions of bf16, and where they have
+    biases or transposed weights.
     """
+    is_torch_fast = core.cpu_isa("linear") in _WITH_BF16
+    use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast else None)
+    if (difference := _difference_of_experts()) is not None:
+        warn_once(difference, "use_linear leaves experts to transformers")
     for module in model.modules():
         if type(module) is nn.Linear:
             set_class(module, Linear)
-    if _difference is not None:
-        warn_once(_difference, "use_linear leaves experts to transformers")
-    elif isinstance(model, PreTrainedModel) and model._can_set_experts_implementation():
-        model.set_experts_implementation(NAME)
+        elif difference is None and _is_of_experts(module):
+            module.forward = partial(use, module)
+
+
+def _is_of_experts(module: nn.Module) -> bool:
+    # A forward of the module's own may be that of offloading.
+    has_flags = all(hasattr(module, flag) for flag in _FLAGS.split())
+    return has_flags and "forward" not in vars(module)
 
 
 class Linear(nn.Linear):
@@ -45,66 +62,81 @@ class Linear(nn.Linear):
         return result
 
 
-def _is_for_op(rows: Tensor, weight: Tensor) -> bool:
+def _is_for_op(x: Tensor, weight: Tensor) -> bool:
     return (
-        rows.device.type == weight.device.type == "cpu"
-        and rows.dtype == weight.dtype
-        and rows.dtype in _DTYPES
-        and type(weight) in (nn.Parameter, Tensor)
+        _is_plain(x)
+        and _is_plain(weight)
+        and x.dtype == weight.dtype
+        and x.dtype in (torch.bfloat16, torch.float16, torch.float32)
         and not torch.is_autocast_enabled("cpu")
+        and forward_ad._current_level < 0
     )
 
 
+def _is_plain(x: Tensor) -> bool:
+    is_dense = x.layout == torch.strided and not x.is_nested
+    return is_dense and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter, FakeTensor)
+
+
 def multiply_by_experts(
-    self: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor
+    experts: Any,
+    hidden_states: Tensor,
+    top_k_index: Tensor,
+    top_k_weights: Tensor,
+    most_tokens: int | None,
 ) -> Tensor:
     """Compute what experts make of tokens, each expert's weights read once.
 
     Args:
-        self: transformers' module of experts.
+        experts: transformers' module.
         hidden_states: [T, H].
         top_k_index: the experts of each token, [T, K].
         top_k_weights: how each counts, [T, K].
+        most_tokens: more of them are left to the module's own code; None if none are.
 
     Returns:
         The weighted sums [T, H].
     """
-    first = self.gate_up_proj if self.has_gate else self.up_proj
-    has_another_form = self.has_bias or self.is_transposed or self._is_expert_parallel
-    # Which experts there are depends on the data, so torch.compile cannot trace the loop.
-    if has_another_form or torch.compiler.is_compiling() or not _is_for_op(hidden_states, first):
-        others: Tensor = _of_transformers(self, hidden_states, top_k_index, top_k_weights)
-        return others
     tokens, count = top_k_index.shape
+    weights = experts.gate_up_proj if experts.has_gate else experts.up_proj
+    has_another_form = experts.has_bias or experts.is_transposed or experts._is_expert_parallel
+    # The loop depends on data, which no graph may.
+    is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if (
+        has_another_form
+        or is_traced
+        or tokens == 0
+        or (most_tokens is not None and tokens > most_tokens)
+        or hidden_states.dtype == torch.float32
+        or not _is_for_op(hidden_states, weights)
+        or type(hidden_states) is FakeTensor
+        or int(top_k_index.max()) >= experts.num_experts
+    ):
+        others: Tensor = type(experts).forward(experts, hidden_states, top_k_index, top_k_weights)
+        return others
     order = top_k_index.flatten().argsort(stable=True)
-    rows_of_expert = top_k_index.flatten().bincount(minlength=self.num_experts).tolist()
-    results = []
-    activate = self._apply_gate if self.has_gate else self.act_fn
-    for expert, rows in enumerate(torch.split(hidden_states[order // count], rows_of_expert)):
-        if len(rows):
-            inner = activate(linear(rows, first[expert]))
-            results.append(linear(inner, self.down_proj[expert]))
-    found = torch.cat(results) if results else hidden_states.new_empty(0, hidden_states.shape[-1])
-    if self.has_post_expert_norm:
-        found = self.post_expert_norm(found)
+    rows_of_expert = top_k_index.flatten().bincount(minlength=experts.num_experts).tolist()
+    activate = experts._apply_gate if experts.has_gate else experts.act_fn
+    results = [
+        linear(activate(linear(rows, up)), down)
+        for rows, up, down in zip(
+            torch.split(hidden_states[order // count], rows_of_expert),
+            weights.unbind(),
+            experts.down_proj.unbind(),
+            strict=True,
+        )
+        if len(rows)
+    ]
+    outputs = torch.cat(results)
+    if experts.has_post_expert_norm:
+        outputs = experts.post_expert_norm(outputs)
     # order.argsort() is where each row was.
-    weighted = found[order.argsort()].view(tokens, count, -1) * top_k_weights.unsqueeze(-1)
+    weighted = outputs[order.argsort()].view(tokens, count, -1) * top_k_weights.unsqueeze(-1)
     return weighted.sum(1).to(hidden_states.dtype)
 
 
 def _difference_of_experts() -> str | None:
-    parts, theirs = Parts(_MODULE), "grouped_mm_experts_forward"
-    parts.check(theirs, like=multiply_by_experts)
-    names = "has_gate has_bias is_transposed _is_expert_parallel has_post_expert_norm num_experts"
-    parts.reads(theirs, f"{names} gate_up_proj up_proj down_proj _apply_gate act_fn")
-    parts.check("ALL_EXPERTS_FUNCTIONS.register", 2)
-    model = "transformers.modeling_utils.PreTrainedModel"
-    parts.check(f"{model}._can_set_experts_implementation")
-    parts.check(f"{model}.set_experts_implementation", 2)
+    parts, theirs = Parts("transformers.integrations.moe"), "grouped_mm_experts_forward"
+    parts.check(theirs, names="self hidden_states top_k_index top_k_weights")
+    parts.reads(theirs, f"{_FLAGS} {_WEIGHTS}")
     return parts.difference()
-
-
-_difference = _difference_of_experts()
-if _difference is None:
-    _of_transformers = Parts(_MODULE).find("grouped_mm_experts_forward")
-    Parts(_MODULE).find("ALL_EXPERTS_FUNCTIONS").register(NAME, multiply_by_experts)
