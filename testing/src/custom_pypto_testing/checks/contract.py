@@ -18,7 +18,7 @@ from custom_pypto_testing.sample_generator import Arguments
 from custom_pypto_testing.violations import untested_rules, violations
 
 from .fakes import compare_fake
-from .values import compare_with_reference, run_of
+from .values import compare_with_reference, filled_memory, run_of
 
 if TYPE_CHECKING:
     from custom_pypto_contract.contract import OpContract as Contract
@@ -33,7 +33,8 @@ def check_drawn(op: Op) -> None:
         if op.contract is not None:
             _check_costs(op.contract, given)
         try:
-            run = run_of(case.copy())
+            with filled_memory():
+                run = run_of(case.copy())
             compare_with_reference(case, run)
             compare_fake(case, run.returned)
         except (AssertionError, RuntimeError) as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import ctypes
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,8 @@ from custom_pypto_testing.outputs import Run
 
 if TYPE_CHECKING:
     from custom_pypto_plugin import SampleInput
+
+_M_PERTURB = -6  # of glibc's malloc.h
 
 
 def run_of(call: Case, run: Callable[[Case], Any] = Case.run) -> Run:
@@ -57,24 +59,23 @@ def compare_with_reference(case: Case, run: Run) -> None:
 def check_values(case: Case) -> None:
     """The op returns what the reference returns, whatever new memory holds."""
     call, expected = case.copy(), case.expected.returned
-    with _filled_memory():
+    with filled_memory():
         returned = call.run()
     compare_returned(case, returned, expected)
 
 
 @contextmanager
-def _filled_memory() -> Iterator[None]:
-    """Let torch fill new tensors with NaN or the largest integer, so that no luck hides a gap."""
-    before = torch.are_deterministic_algorithms_enabled()
-    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
-    torch.use_deterministic_algorithms(True, warn_only=True)
+def filled_memory() -> Iterator[None]:
+    """Let glibc fill new memory with large numbers, so that no luck hides what is not written."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is None:
+        yield
+        return
+    mallopt(_M_PERTURB, 0x80)  # glibc inverts it: 0x7F7F.. is about 1e38, or 127
     try:
-        with warnings.catch_warnings():
-            # Kernels that compose torch's ops may use one that is not deterministic.
-            warnings.filterwarnings("ignore", ".*deterministic", category=UserWarning)
-            yield
+        yield
     finally:
-        torch.use_deterministic_algorithms(before, warn_only=warn_only)
+        mallopt(_M_PERTURB, 0)
 
 
 def check_mutated(case: Case) -> None:
