@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """Keep others from going through all modules, tests or guards again and again."""
+    """Keep the garbage collector and Dynamo from work that no test needs."""
     if guards := sys.modules.get("torch._dynamo.guards"):
         # For its log, Dynamo would time the guards of each graph with cold caches.
         vars(guards)["profile_guard_manager"] = lambda *_: 0.0

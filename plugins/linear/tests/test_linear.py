@@ -4,7 +4,7 @@ import custom_pypto  # noqa: F401
 import pytest
 import torch
 from custom_pypto_testing import assert_close
-from custom_pypto_testing.timing.interleaved import torch_threads as use_threads
+from custom_pypto_testing.timing.interleaved import torch_threads
 from torch import Tensor
 from torch.nn.functional import linear as by_torch
 
@@ -33,7 +33,7 @@ def test_any_rows_give_the_product(rows: int, depth: int, columns: int, dtype: t
     arguments = call(rows, depth, columns, dtype)
     expected = exact(*arguments)
     for threads in (1, 2):
-        with use_threads(threads):
+        with torch_threads(threads):
             assert_close(linear(*arguments), expected)
     assert_close(linear(*arguments[:2]), exact(*arguments[:2]))
 

@@ -19,7 +19,7 @@ inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTa
   constexpr int64_t kUnitWork = 1 << 16;
   // Weights of a unit of work: several tiles.
   constexpr int64_t kUnitWeights = 16;
-  // So many bytes of rows stay in the L2 cache while weights are read.
+  // Bytes of rows that stay in the L2 cache while weights are read.
   static const int64_t bytes_of_rows =
       std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
   if (whole.count == 0) return;

@@ -17,16 +17,16 @@ namespace {
 // The sums of a tile fill the registers, with a vector of each weight and one of a row.
 inline constexpr int kTileOfRows = kTileVectors > 2 ? 6 : 3;
 inline constexpr int kTileOfWeights = 4;
-// Up to so many rows, each tile widens the weights. For more rows, the first tile keeps the widened
-// weights for the others.
+// Up to this number of rows, each tile widens the weights. With more rows, the first tile keeps the
+// widened weights for the others.
 inline constexpr int64_t kMostRowsWidening = kTileVectors > 2 ? 2 * kTileOfRows : kTileOfRows + 1;
-// So many numbers of each weight are kept. With those of a tile of rows they stay in the L1 cache.
+// The numbers of each weight that are kept. With those of a tile of rows they fit the L1 cache.
 inline constexpr int64_t kKept = 64 * kLanes;
-// Odd numbers of cache lines are between rows, and between weights: at distances of a power of two
+// Rows are an odd number of cache lines apart, and so are weights: at distances of a power of two
 // they would share a few sets of the cache.
 constexpr int64_t stride_of(int64_t depth) { return (divide_up(depth, 16) | 1) * 16; }
 inline constexpr int64_t kKeptStride = stride_of(kKept);
-// Weights are prefetched so many bytes ahead.
+// How far ahead weights are prefetched.
 inline constexpr int64_t kBytesAhead = 1024;
 
 enum class Weights { where_they_are, to_keep, kept };
@@ -126,8 +126,8 @@ class Linear {
         kept_(sums_ + task.count * kTileOfWeights * kLanes),
         rows_(kept_ + kTileOfWeights * kKeptStride) {}
 
-  // With one weight less, 16 registers hold the sums and widened weights of so many rows. Returns
-  // the next column.
+  // With one weight less, 16 registers hold the sums and widened weights of kRows rows. Returns the
+  // next column.
   template <int kRows>
   int64_t multiply_as_one_tile(int64_t column) const {
     constexpr int kWeights = kTileOfWeights - 1;
@@ -208,7 +208,7 @@ class Linear {
   int64_t depth_;
   int64_t tiles_;
   int64_t small_tile_;   // rows of a tile: all have about as many
-  int64_t large_tiles_;  // so many tiles, the first ones, have one row more
+  int64_t large_tiles_;  // the first tiles, which have one row more
   int64_t stride_;
   float* sums_;
   float* kept_;
