@@ -26,14 +26,18 @@ inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTa
   // A multiple of every tile's rows. Blocks have about as many rows: each reads all weights.
   constexpr int64_t kTiles = 6;
   const int64_t tiles = divide_up(whole.count, kTiles);
-  const int64_t most = bytes_of_rows / (kTiles * kernel.scratch(whole.depth, 1));
+  cpu::LinearTask one = whole, two = whole;
+  one.count = 1;
+  two.count = 2;
+  const int64_t most = bytes_of_rows / (kTiles * (kernel.scratch(two) - kernel.scratch(one)));
   const int64_t blocks = divide_up(tiles, std::max<int64_t>(most, 1));
   const int64_t block = std::min(whole.count, divide_up(tiles, blocks) * kTiles);
   const int64_t work = kUnitWeights * std::max<int64_t>(whole.depth, 1) * block;
   const int64_t units = divide_up(whole.last - whole.first, kUnitWeights);
   parallel_for(0, units, divide_up(kUnitWork, work), [&](int64_t begin, int64_t end) {
     cpu::LinearTask task = whole;
-    task.scratch = Scratch::of_thread(kernel.scratch(whole.depth, block));
+    task.count = block;
+    task.scratch = Scratch::of_thread(kernel.scratch(task));
     task.first = whole.first + begin * kUnitWeights;
     task.last = std::min(whole.last, whole.first + end * kUnitWeights);
     for (int64_t row = 0; row < whole.count; row += block) {

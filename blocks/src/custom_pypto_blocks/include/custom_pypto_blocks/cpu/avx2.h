@@ -62,6 +62,18 @@ inline F32 load(const Bf16* p) {
 inline F32 load(const Fp16* p) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
+inline F32 load(const int8_t* p) {
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+  return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
+}
+inline F32 load(const Int4* p) {
+  int32_t eight;
+  __builtin_memcpy(&eight, p, sizeof eight);
+  const __m256i shifts = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+  const __m256i high = _mm256_sllv_epi32(_mm256_set1_epi32(eight), shifts);
+  return _mm256_cvtepi32_ps(_mm256_and_si256(high, _mm256_set1_epi32(~0u << 28)));
+}
+inline constexpr float kInt4Unit = 0x1p-28f;
 inline void store(Bf16* p, F32 x) {
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -28,14 +28,30 @@ constexpr int64_t stride_of(int64_t depth) { return (divide_up(depth, 16) | 1) *
 inline constexpr int64_t kKeptStride = stride_of(kKept);
 // How far ahead weights are prefetched.
 inline constexpr int64_t kBytesAhead = 1024;
+// Columns whose scales are widened together.
+inline constexpr int64_t kScaledColumns = 16;
+
+// Whether weights are int8 or int4, which have scales.
+template <class Weight>
+inline constexpr bool kIsScaled = sizeof(Weight) == 1;
+
+// The integers of a byte, and what one of them is in load()'s result.
+template <class Weight>
+inline constexpr int64_t kInByte = 1;
+template <>
+inline constexpr int64_t kInByte<Int4> = 2;
+template <class Weight>
+inline constexpr float kUnitOf = 1.0f;
+template <>
+inline constexpr float kUnitOf<Int4> = kInt4Unit;
 
 enum class Weights { where_they_are, to_keep, kept };
 
 // sums[r][w] += the dot product of `depth` numbers; the first ones set it. Rows are widened, and
 // filled up with zeros. Prefetches numbers of kNext weights, `stride` apart as the weights are.
-template <int kRows, int kWeights, Weights kFrom, int kNext, class Element>
-void multiply_rows(const float* rows, int64_t row_stride, const Element* weights, int64_t stride,
-                   int64_t depth, float* kept, const Element* next, bool is_first, float* to) {
+template <int kRows, int kWeights, Weights kFrom, int kNext, class Weight>
+void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights, int64_t stride,
+                   int64_t depth, float* kept, const Weight* next, bool is_first, float* to) {
   F32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
     unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -75,10 +91,10 @@ void multiply_rows(const float* rows, int64_t row_stride, const Element* weights
       prefetch(k);
     }
     if (k < depth) {  // zeros behind the last numbers
-      Element last[kWeights * kLanes] = {};
+      Weight last[kWeights * kLanes] = {};
       for (int w = 0; w < kWeights; ++w) {
         __builtin_memcpy(last + w * kLanes, weights + w * stride + k,
-                         static_cast<size_t>(depth - k) * sizeof(Element));
+                         static_cast<size_t>(depth - k) * sizeof(Weight));
       }
       add(k, last, kLanes);
     }
@@ -86,11 +102,86 @@ void multiply_rows(const float* rows, int64_t row_stride, const Element* weights
   each([](const F32& sum, float* at) CUSTOM_PYPTO_INLINE_LAMBDA { store(at, sum); });
 }
 
-template <class Element, class Out>
+// The scales of a tile's weights: from one group to the next they are 2 * kScaledColumns apart, and
+// the offsets times the scales are kScaledColumns behind them.
+struct Scales {
+  const float* at;
+  int64_t group;
+  int64_t first;  // the numbers of the first group
+};
+
+// Gives use(k, w, x) the kLanes numbers x = integer * scale + shift of weight w from k on, for all
+// weights and for k < depth. Integers behind the last count as zero.
+template <int kWeights, class Integer, class Use>
+inline __attribute__((always_inline)) void dequantise(const Integer* integers, int64_t stride,
+                                                      int64_t depth, Scales scales,
+                                                      const Use& use) {
+  constexpr int64_t kUnit = 32;  // groups are multiples of it
+  F32 scale[kWeights];
+  F32 shift[kWeights];
+  const auto give = [&](int64_t k, const Integer* from, int64_t distance)
+                        CUSTOM_PYPTO_INLINE_LAMBDA {
+                          unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+                            use(k, w, multiply_add(load(from + w * distance), scale[w], shift[w]));
+                          });
+                        };
+  const int64_t row = stride / kInByte<Integer>;
+  int64_t k = 0;
+  int64_t end = scales.first;
+  for (;; end += scales.group, scales.at += 2 * kScaledColumns) {
+    unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+      scale[w] = broadcast(scales.at[w] * kUnitOf<Integer>);
+      shift[w] = broadcast(scales.at[kScaledColumns + w]);
+    });
+    const int64_t stop = end < depth ? end : depth;
+    for (; k + kUnit <= stop; k += kUnit) {
+      const Integer* const from = integers + k / kInByte<Integer>;
+      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+        __builtin_prefetch(from + w * row + kBytesAhead);
+      });
+      unroll<kUnit / kLanes>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+        give(k + i * kLanes, from + i * kLanes / kInByte<Integer>, row);
+      });
+    }
+    if (stop == depth) break;
+  }
+  for (; k < depth; k += kLanes) {
+    const int64_t left = depth - k < kLanes ? depth - k : kLanes;
+    Integer last[kWeights * kLanes] = {};
+    for (int w = 0; w < kWeights; ++w) {
+      __builtin_memcpy(last + w * kLanes, integers + w * row + k / kInByte<Integer>,
+                       static_cast<size_t>(divide_up(left, kInByte<Integer>)));
+    }
+    give(k, last, kLanes);
+  }
+}
+
+template <int kWeights, class Integer>
+void multiply_row(const float* row, const Integer* integers, int64_t depth, const Scales& scales,
+                  float* to) {
+  F32 sums[kWeights];
+  unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA { sums[w] = zero(); });
+  dequantise<kWeights>(integers, depth, depth, scales,
+                       [&](int64_t k, int w, F32 x) CUSTOM_PYPTO_INLINE_LAMBDA {
+                         sums[w] = multiply_add(load(row + k), x, sums[w]);
+                       });
+  unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA { store(to + w * kLanes, sums[w]); });
+}
+
+template <int kWeights, class Integer>
+void keep(const Integer* integers, int64_t stride, int64_t depth, const Scales& scales,
+          float* kept) {
+  dequantise<kWeights>(integers, stride, depth, scales,
+                       [&](int64_t k, int w, F32 x)
+                           CUSTOM_PYPTO_INLINE_LAMBDA { store(kept + w * kKeptStride + k, x); });
+}
+
+template <class Row, class Out, class Weight>
 class Linear {
  public:
-  static int64_t scratch_bytes(int64_t depth, int64_t count) {
-    return (count * (stride_of(depth) + kTileOfWeights * kLanes) + kTileOfWeights * kKeptStride) *
+  static int64_t scratch_bytes(const LinearTask& task) {
+    return (task.count * (stride_of(task.depth) + kTileOfWeights * kLanes) +
+            kTileOfWeights * kKeptStride + groups(task) * 2 * kScaledColumns) *
            static_cast<int64_t>(sizeof(float));
   }
 
@@ -98,22 +189,26 @@ class Linear {
     const Linear product(task);
     for (int64_t row = 0; row < task.count; ++row) {
       float* const to = product.rows_ + row * product.stride_;
-      widen(static_cast<const Element*>(task.rows) + row * task.depth, 1, task.depth, to);
+      widen(static_cast<const Row*>(task.rows) + row * task.depth, 1, task.depth, to);
       for (int64_t k = task.depth; k % kLanes != 0; ++k) to[k] = 0.0f;
     }
     int64_t column = task.first;
-    if constexpr (kTileOfRows == 3) {
-      if (task.count == 3) column = product.multiply_as_one_tile<3>(column);
-      if (task.count == 4) column = product.multiply_as_one_tile<4>(column);
+    if constexpr (kTileOfRows == 3 && !kIsScaled<Weight>) {
+      if (task.count == 3) column = product.template multiply_as_one_tile<3>(column);
+      if (task.count == 4) column = product.template multiply_as_one_tile<4>(column);
     }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
-      product.multiply<kTileOfWeights>(column);
+      product.template multiply<kTileOfWeights>(column);
     }
-    for (; column < task.last; ++column) product.multiply<1>(column);
+    for (; column < task.last; ++column) product.template multiply<1>(column);
   }
 
  private:
-  static constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Element));
+  static constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Weight));
+
+  static int64_t groups(const LinearTask& task) {
+    return kIsScaled<Weight> ? divide_up(task.depth, task.group) : 0;
+  }
 
   explicit Linear(const LinearTask& task)
       : task_(task),
@@ -124,7 +219,8 @@ class Linear {
         stride_(stride_of(task.depth)),
         sums_(reinterpret_cast<float*>(task.scratch)),
         kept_(sums_ + task.count * kTileOfWeights * kLanes),
-        rows_(kept_ + kTileOfWeights * kKeptStride) {}
+        scales_(kept_ + kTileOfWeights * kKeptStride),
+        rows_(scales_ + groups(task) * 2 * kScaledColumns) {}
 
   // With one weight less, 16 registers hold the sums and widened weights of kRows rows. Returns the
   // next column.
@@ -132,7 +228,7 @@ class Linear {
   int64_t multiply_as_one_tile(int64_t column) const {
     constexpr int kWeights = kTileOfWeights - 1;
     for (; column + kWeights <= task_.last; column += kWeights) {
-      const auto* weights = static_cast<const Element*>(task_.weight) + column * depth_;
+      const auto* weights = static_cast<const Weight*>(task_.weight) + column * depth_;
       multiply_rows<kRows, kWeights, Weights::where_they_are, kWeights>(
           rows_, stride_, weights, depth_, depth_, kept_, weights + kAhead, true, sums_);
       write<kWeights>(column);
@@ -143,7 +239,8 @@ class Linear {
   // Columns [column, column + kWeights) of the result.
   template <int kWeights>
   void multiply(int64_t column) const {
-    const auto* weights = static_cast<const Element*>(task_.weight) + column * depth_;
+    if constexpr (kIsScaled<Weight>) return multiply_scaled<kWeights>(column);
+    const auto* weights = static_cast<const Weight*>(task_.weight) + column * depth_;
     if (task_.count <= kMostRowsWidening) {
       multiply_tile<kWeights, Weights::where_they_are, kWeights>(0, 0, depth_, weights,
                                                                  weights + kAhead);
@@ -154,7 +251,7 @@ class Linear {
       int64_t k = 0;
       do {
         const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
-        const Element* const next =
+        const Weight* const next =
             k + depth < depth_ ? weights + k + depth : weights + kTileOfWeights * depth_;
         // Each tile prefetches half of the next weights.
         constexpr int kNext = (kWeights + 1) / 2;
@@ -169,10 +266,52 @@ class Linear {
     write<kWeights>(column);
   }
 
+  template <int kWeights>
+  void multiply_scaled(int64_t column) const {
+    const int64_t scaled = (column - task_.first) % kScaledColumns;
+    if (scaled == 0) widen_scales(column);
+    const auto* integers =
+        static_cast<const Weight*>(task_.weight) + column * depth_ / kInByte<Weight>;
+    Scales scales = {scales_ + scaled, task_.group, task_.group};
+    if (task_.count == 1) {
+      multiply_row<kWeights>(rows_, integers, depth_, scales, sums_);
+      return write<kWeights>(column);
+    }
+    int64_t k = 0;
+    do {
+      const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
+      scales.at = scales_ + k / task_.group * 2 * kScaledColumns + scaled;
+      scales.first = task_.group - k % task_.group;
+      keep<kWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        const float* const kept = kept_;
+        multiply_tile<kWeights, Weights::kept, 0>(tile, k, depth, kept, kept);
+      }
+      k += kKept;
+    } while (k < depth_);
+    write<kWeights>(column);
+  }
+
+  // The scales of kScaledColumns columns: for each group scales, then offsets times scales.
+  void widen_scales(int64_t column) const {
+    const int64_t left = task_.last - column;
+    const int64_t count = left < kScaledColumns ? left : kScaledColumns;
+    float* scale = scales_;
+    for (int64_t group = 0; group < groups(task_); ++group, scale += 2 * kScaledColumns) {
+      const int64_t at = group * task_.scale_stride + column;
+      float* const shift = scale + kScaledColumns;
+      widen(static_cast<const Row*>(task_.scale) + at, 1, count, scale);
+      for (int64_t i = 0; i < count; ++i) shift[i] = 0.0f;
+      if (task_.offset == nullptr) continue;
+      widen(static_cast<const Row*>(task_.offset) + at, 1, count, shift);
+      for (int64_t i = 0; i < count; ++i) shift[i] *= scale[i];
+    }
+  }
+
   // The numbers [k, k + depth) of a tile of rows and of weights.
-  template <int kWeights, Weights kFrom, int kNext, int kRows = kTileOfRows>
-  void multiply_tile(int64_t tile, int64_t k, int64_t depth, const Element* weights,
-                     const Element* next) const {
+  template <int kWeights, Weights kFrom, int kNext, int kRows = kTileOfRows, class From>
+  void multiply_tile(int64_t tile, int64_t k, int64_t depth, const From* weights,
+                     const From* next) const {
     if constexpr (kRows > 1) {
       if (small_tile_ + (tile < large_tiles_) < kRows) {
         return multiply_tile<kWeights, kFrom, kNext, kRows - 1>(tile, k, depth, weights, next);
@@ -184,9 +323,13 @@ class Linear {
                                                  sums_ + first * kTileOfWeights * kLanes);
   }
 
+  float bias_of(int64_t column) const {
+    if constexpr (kIsScaled<Weight>) return static_cast<const float*>(task_.bias)[column];
+    return to_float(static_cast<const Row*>(task_.bias)[column]);
+  }
+
   template <int kWeights>
   void write(int64_t column) const {
-    const auto* bias = static_cast<const Element*>(task_.bias);
     auto* out = static_cast<Out*>(task_.out) + column;
     const float* from = sums_;
     for (int64_t row = 0; row < task_.count; ++row, from += kTileOfWeights * kLanes) {
@@ -198,7 +341,7 @@ class Linear {
         for (int w = 0; w < kWeights; ++w) sums[w] = reduce_add(load(from + w * kLanes));
       }
       for (int w = 0; w < kWeights; ++w) {
-        if (bias != nullptr) sums[w] += to_float(bias[column + w]);
+        if (task_.bias != nullptr) sums[w] += bias_of(column + w);
         out[row * task_.out_stride + w] = from_float<Out>(sums[w]);
       }
     }
@@ -212,12 +355,14 @@ class Linear {
   int64_t stride_;
   float* sums_;
   float* kept_;
+  float* scales_;
   float* rows_;
 };
 
-template <class Element, class Out>
-inline constexpr LinearKernel kLinear = {
-    &Linear<Element, Out>::run, &Linear<Element, Out>::scratch_bytes, sizeof(Element), sizeof(Out)};
+template <class Row, class Out, class Weight = Row>
+inline constexpr LinearKernel kLinear = {&Linear<Row, Out, Weight>::run,
+                                         &Linear<Row, Out, Weight>::scratch_bytes, sizeof(Row),
+                                         sizeof(Out)};
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

@@ -8,24 +8,31 @@ namespace custom_pypto::cpu {
 
 // out[r, c] = bias[c] + the sum over k of rows[r, k] * weight[c, k], for the columns [first, last)
 // of `out`: accumulated in fp32 and rounded once. Rows, weights and bias are contiguous.
+//
+// Weights of int8 or int4 stand for (weight[c, k] + offset[g, c]) * scale[g, c], where g is
+// k / group. int4 numbers are two in a byte, the first in its low half.
 struct LinearTask {
   const void* rows;
   int64_t count;
   int64_t depth;
   const void* weight;
-  const void* bias;  // or null
+  const void* bias;      // or null; of fp32 for int8 and int4
+  const void* scale;     // for int8 and int4
+  const void* offset;    // or null
+  int64_t group;         // a multiple of 32, or depth
+  int64_t scale_stride;  // between the groups of scale and of offset
   int64_t first;
   int64_t last;
   void* out;
   int64_t out_stride;
-  char* scratch;  // scratch(depth, count) bytes, aligned as Scratch is
+  char* scratch;  // scratch(task) bytes, aligned as Scratch is
 };
 
 // The kernel for one dtype. linear.h defines an instruction set's kernels.
 struct LinearKernel {
   void (*run)(const LinearTask& task);
-  int64_t (*scratch)(int64_t depth, int64_t count);
-  int64_t element;    // bytes of a number of rows, weight and bias
+  int64_t (*scratch)(const LinearTask& task);
+  int64_t element;    // bytes of a number of rows
   int64_t out_bytes;  // of a number of out
 };
 

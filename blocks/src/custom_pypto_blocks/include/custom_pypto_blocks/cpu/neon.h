@@ -66,6 +66,18 @@ inline F32 load(const Bf16* p) {
   return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(&p->bits), 16));
 }
 inline F32 load(const Fp16* p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&p->bits))); }
+inline F32 load(const int8_t* p) {
+  uint32_t bytes;
+  __builtin_memcpy(&bytes, p, sizeof bytes);
+  return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bytes)))));
+}
+inline F32 load(const Int4* p) {
+  static constexpr int32_t kShifts[kLanes] = {28, 24, 20, 16};
+  uint16_t four;
+  __builtin_memcpy(&four, p, sizeof four);
+  return vcvtq_f32_s32(vshrq_n_s32(vshlq_s32(vdupq_n_s32(four), vld1q_s32(kShifts)), 28));
+}
+inline constexpr float kInt4Unit = 1.0f;
 inline void store(Bf16* p, F32 x) { vst1_u16(&p->bits, round_to_bf16(x)); }
 inline void store(Fp16* p, F32 x) { vst1_u16(&p->bits, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
 

@@ -28,6 +28,10 @@ struct Bf16 {
 struct Fp16 {
   uint16_t bits;
 };
+// Two numbers of 4 bits, the first in the low half.
+struct Int4 {
+  uint8_t pair;
+};
 
 inline float to_float(float x) { return x; }
 

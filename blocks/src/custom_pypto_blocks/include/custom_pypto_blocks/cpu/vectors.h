@@ -5,7 +5,9 @@
 //   F32, I32                     kLanes numbers of fp32, of int32
 //   kTileRows, kTileVectors      size of a tile: its sums, panel vectors and one broadcast must fit
 //                                the registers
-//   load, store                  at any alignment; Bf16 and Fp16 are widened and rounded to nearest
+//   load, store                  at any alignment; Bf16 and Fp16 are widened and rounded to
+//   nearest;
+//                                int8_t and Int4 are only loaded, an Int4 times 1 / kInt4Unit
 //   broadcast, broadcast_int, zero
 //   add, subtract, multiply, divide, bitwise_and
 //   multiply_add(a, b, c)        a * b + c, rounded once if kMultiplyAddIsFused
