@@ -173,8 +173,3 @@ def test_call_op_returns_a_tuple() -> None:
     x = torch.tensor([3.0, 1.0, 2.0])
     values, indices = ops.headers_call_many(x, 2)
     assert (values.tolist(), indices.tolist()) == ([3.0, 2.0], [0, 2])
-
-
-def test_call_op_takes_an_overload() -> None:
-    a, b = torch.randn(3, 3, generator=torch.Generator().manual_seed(0)), torch.eye(3)
-    assert torch.equal(ops.headers_call_overload(a, b), a)

@@ -36,12 +36,6 @@ def _rename_register(installed: Installed) -> None:
     _rehash(installed, contents.replace(b"pypto_register_v1", b"pypto_registar_v1"))
 
 
-def _change_machine(installed: Installed) -> None:
-    contents = bytearray(installed.library.read_bytes())
-    contents[18] = 1
-    _rehash(installed, bytes(contents))
-
-
 Spoil = Callable[[Installed], object]
 
 # What is installed, what then is done to it, and the reason: FILE is its module, LIBRARY its
@@ -103,7 +97,6 @@ FAILED: dict[str, tuple[dict[str, Any], Spoil, str]] = {
         lambda plugin: _rehash(plugin, b"text\n"),
         "the library cannot be opened: LIBRARY: file too short",
     ),
-    "other_machine": ({}, _change_machine, "the library cannot be opened: LIBRARY: ..."),
     "no_interface": (
         {},
         _rename_register,

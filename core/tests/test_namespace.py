@@ -1,7 +1,6 @@
 """torch.ops.custom_pypto: what it says of ops that are not there, and what torch does with it."""
 
 import re
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -100,32 +99,24 @@ def test_namespace_is_used_as_torch_s(site: Site) -> None:
         assert site.load(FOREIGN + use.replace("; ", "\n"), quiet=True) == result
 
 
-# A module that calls the op, the ways in which torch keeps it, and what a call then gives.
-MODULE = """
-import copy, io
-class Model(torch.nn.Module):
-    def forward(self, x): return ops.first(x)
-"""
-KEPT = {
-    "copied": "copy.deepcopy(torch.fx.symbolic_trace(Model()))(torch.ones(1)).tolist()",
-    "saved": """
-        file = io.BytesIO()
-        torch.save(torch.fx.symbolic_trace(Model()), file)
-        file.seek(0)
-        torch.load(file, weights_only=False)(torch.ones(1)).tolist()
-        """,
-    "scripted": "import scripted\ntorch.jit.script(scripted.call)(torch.ones(1)).tolist()",
-}
-
-
-@pytest.mark.parametrize("how", KEPT)
-def test_code_that_calls_the_op_can_be_kept(site: Site, how: str) -> None:
+def test_code_that_calls_the_op_can_be_kept(site: Site) -> None:
     site.install("first", FAKES)
     (site.folder / "scripted.py").write_text(
         "import torch\ndef call(x: torch.Tensor): return torch.ops.custom_pypto.first(x)\n",
         encoding="utf-8",
     )
-    assert site.load(MODULE + textwrap.dedent(KEPT[how]), quiet=True) == [1]
+    given = site.load(
+        """
+        import copy, io, scripted
+        traced, file = torch.fx.symbolic_trace(scripted.call), io.BytesIO()
+        torch.save(traced, file)
+        file.seek(0)
+        kept = copy.deepcopy(traced), torch.load(file, weights_only=False)
+        [each(torch.ones(1)).item() for each in (*kept, torch.jit.script(scripted.call))]
+        """,
+        quiet=True,
+    )
+    assert given == [1, 1, 1]
 
 
 def test_hasattr_of_a_missing_op_works_in_a_compiled_function(site: Site) -> None:

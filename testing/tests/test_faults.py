@@ -219,6 +219,13 @@ FAULTS = {
         lambda x: x * 2 + (x == x[3]),
         reference=twice,
     ),
+    "output that is not written, where new memory has zeros": Fault(
+        checks.check_values,
+        "output: 1048576 of 1048576 elements are wrong",
+        torch.empty_like,
+        reference=torch.zeros_like,
+        args=(torch.zeros(2**20),),
+    ),
     "reference without a result": Fault(
         checks.check_values,
         r"twice: its reference, or definition in ops.toml, returns None, but the schema says Tens",
