@@ -1,0 +1,57 @@
+"""npu_weight_quant_batchmatmul: rows, sizes and groups that reach each kernel, and int4's packing."""
+
+import custom_pypto  # noqa: F401
+import pytest
+import torch
+from custom_pypto_testing import assert_close
+from custom_pypto_testing.timing.interleaved import torch_threads
+from custom_pypto_weight_quant_matmul import pack_int4, unpack_int4
+from torch import Tensor
+
+multiply = torch.ops.custom_pypto.npu_weight_quant_batchmatmul
+
+
+def integers(bits: int, *shape: int) -> Tensor:
+    most = 2 ** (bits - 1)
+    return torch.randint(-most, most, shape, generator=torch.Generator().manual_seed(bits))
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 13, 40])
+@pytest.mark.parametrize(("depth", "group"), [(8, 0), (40, 32), (1064, 0), (1064, 96), (2080, 1024)])
+def test_any_rows_and_groups_give_the_product(
+    depth: int, group: int, rows: int, bits: int
+) -> None:
+    random = torch.Generator().manual_seed(rows)
+    numbers, groups = integers(bits, 37, depth), -(-depth // (group or depth))
+    # No sum is of numbers that cancel.
+    x = torch.rand(rows, depth, generator=random, device="cpu").bfloat16()
+    scale = torch.rand(groups, 37, generator=random, device="cpu").bfloat16()
+    offset = (integers(4, groups, 37) + 2 ** (bits - 1)).bfloat16()
+    weight = (numbers.to(torch.int8) if bits == 8 else pack_int4(numbers)).t()
+    of_number = torch.arange(depth) // (group or depth)
+    exact = (numbers.t() + offset.double()[of_number]) * scale.double()[of_number]
+    for threads in (1, 2):
+        with torch_threads(threads):
+            result = multiply(x, weight, scale, offset, antiquant_group_size=group)
+            assert_close(result, (x.double() @ exact).bfloat16())
+    alone = multiply(x[-1:], weight, scale, offset, antiquant_group_size=group)
+    assert torch.equal(alone, result[-1:])
+
+
+def test_a_weight_that_is_not_transposed_gives_the_same() -> None:
+    x, numbers = torch.randn(3, 64, device="cpu").half(), integers(8, 64, 9).to(torch.int8)
+    scale = torch.full((1,), 0.25, device="cpu", dtype=torch.float16)
+    expected = multiply(x, numbers.t().contiguous().t(), scale)
+    assert torch.equal(multiply(x, numbers, scale), expected)
+    assert_close(expected, (x.double() @ numbers.double() / 4).half())
+
+
+def test_int4_is_packed_and_unpacked() -> None:
+    numbers = integers(4, 3, 5, 16)
+    assert torch.equal(unpack_int4(pack_int4(numbers)), numbers.to(torch.int8))
+    assert pack_int4(torch.arange(-8, 0)).item() == -0x01234568
+    with pytest.raises(ValueError, match="multiple of 8"):
+        pack_int4(numbers[..., :4])
+    with pytest.raises(ValueError, match="from -8 to 7"):
+        pack_int4(numbers + 1)
