@@ -91,6 +91,7 @@ def test_no_distribution_needs_itself() -> None:
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
         "compressor": "blocks core",
         "serving": "compressor core",
+        "weight_quant_matmul": "blocks core testing",
         "mhc": "blocks core testing",
         "sparse_flash_mla": "blocks core testing",
         "simulator": "builder contract",

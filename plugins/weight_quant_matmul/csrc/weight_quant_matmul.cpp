@@ -30,7 +30,7 @@ Tensor for_columns(const Tensor& numbers, int64_t groups, int64_t columns) {
 // conversion: on a Xeon with AMX.
 bool is_torch_faster(ScalarType dtype, int64_t rows) {
   static const Isa isa = ordinary_isa(current_isa());
-  return isa == Isa::avx512_bf16 && dtype == ScalarType::BFloat16 && rows >= 128;
+  return isa == Isa::avx512_bf16 && dtype == ScalarType::BFloat16 && rows >= 64;
 }
 
 void multiply_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {

@@ -1,4 +1,4 @@
-"""npu_weight_quant_batchmatmul: rows, sizes and groups that reach each kernel, and int4's packing."""
+"""npu_weight_quant_batchmatmul: rows, sizes and groups that reach each kernel; packing int4."""
 
 import custom_pypto  # noqa: F401
 import pytest
@@ -18,10 +18,8 @@ def integers(bits: int, *shape: int) -> Tensor:
 
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 13, 40])
-@pytest.mark.parametrize(("depth", "group"), [(8, 0), (40, 32), (1064, 0), (1064, 96), (2080, 1024)])
-def test_any_rows_and_groups_give_the_product(
-    depth: int, group: int, rows: int, bits: int
-) -> None:
+@pytest.mark.parametrize(("depth", "group"), [(8, 0), (40, 32), (1064, 0), (1064, 96)])
+def test_any_rows_and_groups_give_the_product(depth: int, group: int, rows: int, bits: int) -> None:
     random = torch.Generator().manual_seed(rows)
     numbers, groups = integers(bits, 37, depth), -(-depth // (group or depth))
     # No sum is of numbers that cancel.

@@ -66,14 +66,21 @@ inline F32 load(const int8_t* p) {
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
   return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
-inline F32 load(const Int4* p) {
-  int32_t eight;
-  __builtin_memcpy(&eight, p, sizeof eight);
-  const __m256i shifts = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
-  const __m256i high = _mm256_sllv_epi32(_mm256_set1_epi32(eight), shifts);
-  return _mm256_cvtepi32_ps(_mm256_and_si256(high, _mm256_set1_epi32(~0u << 28)));
-}
-inline constexpr float kInt4Unit = 0x1p-28f;
+struct Int4Numbers {
+  F32 scales, shifts;
+  Int4Numbers() = default;
+  Int4Numbers(float scale, float shift)
+      : scales(broadcast(scale * 0x1p-28f)), shifts(broadcast(shift)) {}
+  inline F32 load(const Int4* p) const {
+    int32_t eight;
+    __builtin_memcpy(&eight, p, sizeof eight);
+    // To the highest 4 bits.
+    const __m256i by = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
+    const __m256i high = _mm256_and_si256(_mm256_sllv_epi32(_mm256_set1_epi32(eight), by),
+                                          _mm256_set1_epi32(static_cast<int>(0xf0000000u)));
+    return multiply_add(_mm256_cvtepi32_ps(high), scales, shifts);
+  }
+};
 inline void store(Bf16* p, F32 x) {
   const __m256i bits = _mm256_castps_si256(x);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -63,17 +63,23 @@ inline F32 load(const int8_t* p) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
-inline F32 load(const Int4* p) {
-  int32_t eights[2];
-  __builtin_memcpy(eights, p, sizeof eights);
-  const __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32(eights[0]), 0xff00, eights[1]);
-  const __m512i shifts =
-      _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
-  const __m512 numbers = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1);
-  // Only the lowest 4 bits of an index count.
-  return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), numbers);
-}
-inline constexpr float kInt4Unit = 1.0f;
+// Numbers of 4 bits look up what they stand for.
+struct Int4Numbers {
+  F32 table;
+  Int4Numbers() = default;
+  Int4Numbers(float scale, float shift)
+      : table(multiply_add(_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1),
+                           broadcast(scale), broadcast(shift))) {}
+  inline F32 load(const Int4* p) const {
+    int32_t eights[2];
+    __builtin_memcpy(eights, p, sizeof eights);
+    const __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32(eights[0]), 0xff00, eights[1]);
+    const __m512i shifts =
+        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+    // Only the lowest 4 bits of an index count.
+    return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), table);
+  }
+};
 inline void store(Bf16* p, F32 x) {
   const __m512i bits = _mm512_castps_si512(x);
   const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

@@ -28,6 +28,8 @@ constexpr int64_t stride_of(int64_t depth) { return (divide_up(depth, 16) | 1) *
 inline constexpr int64_t kKeptStride = stride_of(kKept);
 // How far ahead weights are prefetched.
 inline constexpr int64_t kBytesAhead = 1024;
+// Up to this number of rows, integers are widened in registers. With more rows they are kept.
+inline constexpr int kMostRowsInRegisters = kTileVectors > 2 ? 4 : 1;
 // Columns whose scales are widened together.
 inline constexpr int64_t kScaledColumns = 16;
 
@@ -35,15 +37,26 @@ inline constexpr int64_t kScaledColumns = 16;
 template <class Weight>
 inline constexpr bool kIsScaled = sizeof(Weight) == 1;
 
-// The integers of a byte, and what one of them is in load()'s result.
+// The integers of a byte.
 template <class Weight>
 inline constexpr int64_t kInByte = 1;
 template <>
 inline constexpr int64_t kInByte<Int4> = 2;
-template <class Weight>
-inline constexpr float kUnitOf = 1.0f;
+
+// load(p) gives integer * scale + shift of kLanes integers.
+template <class Integer>
+struct Numbers {
+  F32 scales, shifts;
+  Numbers() = default;
+  Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
+  inline F32 load(const Integer* p) const {
+    return multiply_add(CUSTOM_PYPTO_CPU_ISA::load(p), scales, shifts);
+  }
+};
 template <>
-inline constexpr float kUnitOf<Int4> = kInt4Unit;
+struct Numbers<Int4> : Int4Numbers {
+  using Int4Numbers::Int4Numbers;
+};
 
 enum class Weights { where_they_are, to_keep, kept };
 
@@ -117,12 +130,11 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
                                                       int64_t depth, Scales scales,
                                                       const Use& use) {
   constexpr int64_t kUnit = 32;  // groups are multiples of it
-  F32 scale[kWeights];
-  F32 shift[kWeights];
+  Numbers<Integer> numbers[kWeights];
   const auto give = [&](int64_t k, const Integer* from, int64_t distance)
                         CUSTOM_PYPTO_INLINE_LAMBDA {
                           unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-                            use(k, w, multiply_add(load(from + w * distance), scale[w], shift[w]));
+                            use(k, w, numbers[w].load(from + w * distance));
                           });
                         };
   const int64_t row = stride / kInByte<Integer>;
@@ -130,8 +142,7 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
   int64_t end = scales.first;
   for (;; end += scales.group, scales.at += 2 * kScaledColumns) {
     unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-      scale[w] = broadcast(scales.at[w] * kUnitOf<Integer>);
-      shift[w] = broadcast(scales.at[kScaledColumns + w]);
+      numbers[w] = Numbers<Integer>(scales.at[w], scales.at[kScaledColumns + w]);
     });
     const int64_t stop = end < depth ? end : depth;
     for (; k + kUnit <= stop; k += kUnit) {
@@ -156,16 +167,26 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
   }
 }
 
-template <int kWeights, class Integer>
-void multiply_row(const float* row, const Integer* integers, int64_t depth, const Scales& scales,
-                  float* to) {
-  F32 sums[kWeights];
-  unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA { sums[w] = zero(); });
+// sums[r][w] = the dot product of a row and a weight.
+template <int kRows, int kWeights, class Integer>
+void multiply_integers(const float* rows, int64_t row_stride, const Integer* integers,
+                       int64_t depth, const Scales& scales, float* to) {
+  F32 sums[kRows][kWeights];
+  const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
+    unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+      f(sums[i / kWeights][i % kWeights],
+        to + (i / kWeights * kTileOfWeights + i % kWeights) * kLanes);
+    });
+  };
+  each([](F32& sum, float*) CUSTOM_PYPTO_INLINE_LAMBDA { sum = zero(); });
   dequantise<kWeights>(integers, depth, depth, scales,
                        [&](int64_t k, int w, F32 x) CUSTOM_PYPTO_INLINE_LAMBDA {
-                         sums[w] = multiply_add(load(row + k), x, sums[w]);
+                         unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+                           const F32 of_row = load(rows + r * row_stride + k);
+                           sums[r][w] = multiply_add(of_row, x, sums[r][w]);
+                         });
                        });
-  unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA { store(to + w * kLanes, sums[w]); });
+  each([](const F32& sum, float* at) CUSTOM_PYPTO_INLINE_LAMBDA { store(at, sum); });
 }
 
 template <int kWeights, class Integer>
@@ -252,7 +273,16 @@ class Linear {
   // Columns [column, column + kWeights) of the result.
   template <int kWeights>
   void multiply(int64_t column) const {
-    if constexpr (kIsScaled<Weight>) return multiply_scaled<kWeights>(column);
+    if constexpr (kIsScaled<Weight>) {
+      multiply_scaled<kWeights>(column);
+    } else {
+      multiply_same<kWeights>(column);
+    }
+    write<kWeights>(column);
+  }
+
+  template <int kWeights>
+  void multiply_same(int64_t column) const {
     const auto* weights = static_cast<const Weight*>(task_.weight) + column * depth_;
     if (task_.count <= kMostRowsWidening) {
       multiply_tile<kWeights, Weights::where_they_are, kWeights>(0, 0, depth_, weights,
@@ -276,7 +306,6 @@ class Linear {
         k += kKept;
       } while (k < depth_);
     }
-    write<kWeights>(column);
   }
 
   // The scales of a tile's weights. Tiles are visited in order.
@@ -298,13 +327,20 @@ class Linear {
     keep<kWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
   }
 
+  template <int kRows, int kWeights>
+  void multiply_few_rows(const Weight* integers, const Scales& scales) const {
+    if constexpr (kRows > 1) {
+      if (task_.count < kRows) return multiply_few_rows<kRows - 1, kWeights>(integers, scales);
+    }
+    multiply_integers<kRows, kWeights>(rows_, stride_, integers, depth_, scales, sums_);
+  }
+
   template <int kWeights>
   void multiply_scaled(int64_t column) const {
     const Weight* const integers = integers_of(column);
     const Scales scales = scales_of(column);
-    if (task_.count == 1) {
-      multiply_row<kWeights>(rows_, integers, depth_, scales, sums_);
-      return write<kWeights>(column);
+    if (task_.count <= kMostRowsInRegisters) {
+      return multiply_few_rows<kMostRowsInRegisters, kWeights>(integers, scales);
     }
     int64_t k = 0;
     do {
@@ -316,7 +352,6 @@ class Linear {
       }
       k += kKept;
     } while (k < depth_);
-    write<kWeights>(column);
   }
 
   // The scales of kScaledColumns columns: for each group scales, then offsets times scales.

@@ -71,13 +71,18 @@ inline F32 load(const int8_t* p) {
   __builtin_memcpy(&bytes, p, sizeof bytes);
   return vcvtq_f32_s32(vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(bytes)))));
 }
-inline F32 load(const Int4* p) {
-  static constexpr int32_t kShifts[kLanes] = {28, 24, 20, 16};
-  uint16_t four;
-  __builtin_memcpy(&four, p, sizeof four);
-  return vcvtq_f32_s32(vshrq_n_s32(vshlq_s32(vdupq_n_s32(four), vld1q_s32(kShifts)), 28));
-}
-inline constexpr float kInt4Unit = 1.0f;
+struct Int4Numbers {
+  F32 scales, shifts;
+  Int4Numbers() = default;
+  Int4Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
+  inline F32 load(const Int4* p) const {
+    static constexpr int32_t kBy[kLanes] = {28, 24, 20, 16};
+    uint16_t four;
+    __builtin_memcpy(&four, p, sizeof four);
+    const int32x4_t high = vshlq_s32(vdupq_n_s32(four), vld1q_s32(kBy));
+    return multiply_add(vcvtq_f32_s32(vshrq_n_s32(high, 28)), scales, shifts);
+  }
+};
 inline void store(Bf16* p, F32 x) { vst1_u16(&p->bits, round_to_bf16(x)); }
 inline void store(Fp16* p, F32 x) { vst1_u16(&p->bits, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
 

@@ -58,11 +58,15 @@ inline F32 load(const Fp16* p) {
   return F32{to_float(p[0]), to_float(p[1]), to_float(p[2]), to_float(p[3])};
 }
 inline F32 load(const int8_t* p) { return to_float(I32{p[0], p[1], p[2], p[3]}); }
-inline F32 load(const Int4* p) {
-  const int32_t four = p[0].pair | p[1].pair << 8;
-  return to_float((broadcast_int(four) << I32{28, 24, 20, 16}) >> 28);
-}
-inline constexpr float kInt4Unit = 1.0f;
+struct Int4Numbers {
+  F32 scales, shifts;
+  Int4Numbers() = default;
+  Int4Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
+  inline F32 load(const Int4* p) const {
+    const I32 four = broadcast_int(p[0].pair | p[1].pair << 8);
+    return multiply_add(to_float((four << I32{28, 24, 20, 16}) >> 28), scales, shifts);
+  }
+};
 inline void store(Bf16* p, F32 x) {
   for (int i = 0; i < kLanes; ++i) p[i] = from_float<Bf16>(x[i]);
 }

@@ -7,7 +7,9 @@
 //                                the registers
 //   load, store                  at any alignment; Bf16 and Fp16 are widened and rounded to
 //   nearest;
-//                                int8_t and Int4 are only loaded, an Int4 times 1 / kInt4Unit
+//                                int8_t is only loaded
+//   Int4Numbers(scale, shift)    its load(p) gives number * scale + shift, rounded once if
+//                                kMultiplyAddIsFused, of kLanes numbers of 4 bits
 //   broadcast, broadcast_int, zero
 //   add, subtract, multiply, divide, bitwise_and
 //   multiply_add(a, b, c)        a * b + c, rounded once if kMultiplyAddIsFused
