@@ -1,7 +1,5 @@
 // npu_weight_quant_batchmatmul on the CPU, and the registration.
-#include <custom_pypto/current_isa.h>
 #include <custom_pypto/dispatcher.h>
-#include <custom_pypto/empty.h>
 #include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/linear.h>
@@ -24,13 +22,6 @@ Tensor for_columns(const Tensor& numbers, int64_t groups, int64_t columns) {
   const Tensor rows = numbers.dim() == 1 ? torch::stable::unsqueeze(numbers, 0) : numbers;
   const std::vector<int64_t> sizes = {groups, columns};
   return to_contiguous(call_op<Tensor>("aten::expand", "", rows, sizes, false));
-}
-
-// Whether torch's product with the weights that the integers stand for takes less time, with their
-// conversion: on a Xeon with AMX.
-bool is_torch_faster(ScalarType dtype, int64_t rows) {
-  static const Isa isa = ordinary_isa(current_isa());
-  return isa == Isa::avx512_bf16 && dtype == ScalarType::BFloat16 && rows >= 64;
 }
 
 void multiply_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
@@ -58,17 +49,7 @@ void multiply_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outp
   task.out = out.result.mutable_data_ptr();
   const KernelTable& table = kernels();
   const auto& of_rows = weight.scalar_type() == ScalarType::Char ? table.int8 : table.int4;
-  const cpu::LinearKernel& kernel = of_rows[static_cast<int>(element_of(rows.scalar_type()))];
-  if (!is_torch_faster(rows.scalar_type(), task.count)) return multiply_linear(kernel, task);
-  const Tensor widened = empty({s.N, s.K}, rows);
-  task.out = widened.mutable_data_ptr();
-  task.count = 0;
-  dequantise_weights(kernel, task);
-  std::optional<Tensor> of_dtype;
-  if (bias) of_dtype = to_dtype(*bias, rows.scalar_type());
-  // The form with `out` ignores autocast, as this op does.
-  call_op<Tensor>("aten::linear", "out", torch::stable::view(rows, {-1, s.K}), widened, of_dtype,
-                  torch::stable::view(out.result, {-1, s.N}));
+  multiply_linear(of_rows[static_cast<int>(element_of(rows.scalar_type()))], task);
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ def _reference(
     rows = unpack_int4(weight.t().contiguous()) if weight.dtype == torch.int32 else weight.t()
 
     def for_numbers(given: Tensor) -> Tensor:
-        of_groups = torch.atleast_2d(given.double())
+        of_groups = given.double().reshape(given.shape if given.dim() == 2 else (1, -1))
         if antiquant_group_size:
             of_groups = of_groups.repeat_interleave(antiquant_group_size, 0)[: rows.shape[1]]
         return of_groups.t()
@@ -52,7 +52,8 @@ def _reference(
     result = x.double() @ (numbers * for_numbers(antiquant_scale)).t()
     if bias is not None:
         result = result + bias.flatten().double()
-    return result.to(x.dtype)
+    result = result.to(x.dtype)
+    return result
 
 
 def _samples(device: str) -> Iterator[SampleInput]:

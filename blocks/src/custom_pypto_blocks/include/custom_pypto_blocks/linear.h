@@ -49,17 +49,4 @@ inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTa
   });
 }
 
-// Writes the weights that those of a task stand for to task.out, in parallel.
-inline void dequantise_weights(const cpu::LinearKernel& kernel, const cpu::LinearTask& whole) {
-  constexpr int64_t kUnitNumbers = 1 << 16;
-  const int64_t least = divide_up(kUnitNumbers, std::max<int64_t>(whole.depth, 1));
-  parallel_for(whole.first, whole.last, least, [&](int64_t begin, int64_t end) {
-    cpu::LinearTask task = whole;
-    task.scratch = Scratch::of_thread(kernel.scratch(task));
-    task.first = begin;
-    task.last = end;
-    kernel.dequantise(task);
-  });
-}
-
 CUSTOM_PYPTO_NAMESPACE_END

@@ -224,19 +224,6 @@ class Linear {
     for (; column < task.last; ++column) product.template multiply<1>(column);
   }
 
-  static void dequantise(const LinearTask& task) {
-    const Linear product(task);
-    for (int64_t column = task.first; column < task.last; ++column) {
-      const Scales scales = product.scales_of(column);
-      auto* const to = static_cast<Row*>(task.out) + column * task.depth;
-      for (int64_t k = 0; k < task.depth; k += kKept) {
-        const int64_t depth = task.depth - k < kKept ? task.depth - k : kKept;
-        product.template keep_chunk<1>(product.integers_of(column), scales, k, depth);
-        narrow(product.kept_, depth, to + k);
-      }
-    }
-  }
-
  private:
   static constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Weight));
 
@@ -308,25 +295,6 @@ class Linear {
     }
   }
 
-  // The scales of a tile's weights. Tiles are visited in order.
-  Scales scales_of(int64_t column) const {
-    const int64_t scaled = (column - task_.first) % kScaledColumns;
-    if (scaled == 0) widen_scales(column);
-    return {scales_ + scaled, task_.group, task_.group};
-  }
-
-  const Weight* integers_of(int64_t column) const {
-    return static_cast<const Weight*>(task_.weight) + column * depth_ / kInByte<Weight>;
-  }
-
-  // Keeps the numbers [k, k + depth) of a tile's weights.
-  template <int kWeights>
-  void keep_chunk(const Weight* integers, Scales scales, int64_t k, int64_t depth) const {
-    scales.at += k / task_.group * 2 * kScaledColumns;
-    scales.first -= k % task_.group;
-    keep<kWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
-  }
-
   template <int kRows, int kWeights>
   void multiply_few_rows(const Weight* integers, const Scales& scales) const {
     if constexpr (kRows > 1) {
@@ -335,17 +303,23 @@ class Linear {
     multiply_integers<kRows, kWeights>(rows_, stride_, integers, depth_, scales, sums_);
   }
 
+  // Visits the columns in order.
   template <int kWeights>
   void multiply_scaled(int64_t column) const {
-    const Weight* const integers = integers_of(column);
-    const Scales scales = scales_of(column);
+    const int64_t scaled = (column - task_.first) % kScaledColumns;
+    if (scaled == 0) widen_scales(column);
+    const auto* integers =
+        static_cast<const Weight*>(task_.weight) + column * depth_ / kInByte<Weight>;
+    Scales scales = {scales_ + scaled, task_.group, task_.group};
     if (task_.count <= kMostRowsInRegisters) {
       return multiply_few_rows<kMostRowsInRegisters, kWeights>(integers, scales);
     }
     int64_t k = 0;
     do {
       const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
-      keep_chunk<kWeights>(integers, scales, k, depth);
+      scales.at = scales_ + k / task_.group * 2 * kScaledColumns + scaled;
+      scales.first = task_.group - k % task_.group;
+      keep<kWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         const float* const kept = kept_;
         multiply_tile<kWeights, Weights::kept, 0>(tile, k, depth, kept, kept);
@@ -422,14 +396,9 @@ class Linear {
 };
 
 template <class Row, class Out, class Weight = Row>
-constexpr LinearKernel linear_kernel() {
-  LinearKernel kernel = {&Linear<Row, Out, Weight>::run, nullptr,
-                         &Linear<Row, Out, Weight>::scratch_bytes, sizeof(Row), sizeof(Out)};
-  if constexpr (kIsScaled<Weight>) kernel.dequantise = &Linear<Row, Out, Weight>::dequantise;
-  return kernel;
-}
-template <class Row, class Out, class Weight = Row>
-inline constexpr LinearKernel kLinear = linear_kernel<Row, Out, Weight>();
+inline constexpr LinearKernel kLinear = {&Linear<Row, Out, Weight>::run,
+                                         &Linear<Row, Out, Weight>::scratch_bytes, sizeof(Row),
+                                         sizeof(Out)};
 
 }  // namespace
 }  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA

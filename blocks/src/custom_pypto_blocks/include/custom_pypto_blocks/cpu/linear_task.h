@@ -31,9 +31,6 @@ struct LinearTask {
 // The kernel for one dtype. linear.h defines an instruction set's kernels.
 struct LinearKernel {
   void (*run)(const LinearTask& task);
-  // Only for int8 and int4: writes the weights [first, last) that they stand for, rounded, to out:
-  // as [columns, depth] of the dtype of rows.
-  void (*dequantise)(const LinearTask& task);
   int64_t (*scratch)(const LinearTask& task);
   int64_t element;    // bytes of a number of rows
   int64_t out_bytes;  // of a number of out
