@@ -91,6 +91,7 @@ def test_no_distribution_needs_itself() -> None:
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
         "compressor": "blocks core",
         "serving": "compressor core",
+        "grouped_matmul": "blocks core testing",
         "mhc": "blocks core testing",
         "sparse_flash_mla": "blocks core testing",
         "simulator": "builder contract",
@@ -98,6 +99,6 @@ def test_no_distribution_needs_itself() -> None:
         "lightning_indexer": "blocks core testing",
         "lightning_indexer_prolog": "blocks core",
         "sparse_attention": "blocks core lightning_indexer testing",
-        "transformers": "core linear sparse_attention",
+        "transformers": "core grouped_matmul linear sparse_attention",
         "mindspore": "contract core",
     }

@@ -169,24 +169,18 @@ Op::Outputs grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s) {
   return {out};
 }
 
-const npu::KernelChoice npu_kernels(Op::name, {"aclnnGroupedMatmulV5", "aclnnGroupedMatmulV4"});
+const npu::KernelChoice npu_kernels(Op::name, {"aclnnGroupedMatmulV5"});
 
 Op::Outputs grouped_matmul_npu(const Op::Arguments& a, const Op::CallShape& s) {
   check_shapes(a, s);
+  Op::check_limits(a, s);
   const Tensors out = allocate(a, s);
-  const int64_t split_item = a.split_item.value_or(0);
-  const int64_t list_type = a.group_list_type.value_or(0);
-  const npu::Kernel& kernel = npu_kernels.get();
+  if (has_no_elements(out)) return {out};
   const std::nullopt_t none = std::nullopt;
-  if (kernel.is("aclnnGroupedMatmulV5")) {
-    CUSTOM_PYPTO_LAUNCH(kernel, aclnnGroupedMatmulV5, a.x, a.weight, a.bias, none, none, none, none,
-                        none, a.group_list, none, none, none, split_item, *a.group_type, list_type,
-                        0, a.tuning_config, out, none, none);
-  } else {
-    CUSTOM_PYPTO_LAUNCH(kernel, aclnnGroupedMatmulV4, a.x, a.weight, a.bias, none, none, none, none,
-                        none, a.group_list, none, none, none, split_item, *a.group_type, list_type,
-                        0, out, none, none);
-  }
+  CUSTOM_PYPTO_LAUNCH(npu_kernels.get(), aclnnGroupedMatmulV5, a.x, a.weight, a.bias, none, none,
+                      none, none, none, a.group_list, none, none, none, a.split_item.value_or(0),
+                      *a.group_type, a.group_list_type.value_or(0), a.act_type.value_or(0),
+                      a.tuning_config, out, none, none);
   return {out};
 }
 
