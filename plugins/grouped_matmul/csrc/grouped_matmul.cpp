@@ -22,6 +22,30 @@ bool is_one_weight(const Op::Arguments& a) { return a.weight[0].dim() == 3; }
 
 bool has_one_output(const Op::Arguments& a) { return *a.group_type == 0; }
 
+// The int4 numbers in one of int32.
+constexpr int64_t kPacked = 8;
+
+// Scales or offsets of weights: [(E,) N], or [(E,) groups, N].
+void check_scales(const Op::Arguments& a, const Op::CallShape& s, const char* name,
+                  const std::optional<Tensors>& scales) {
+  for (int64_t i = 0; scales && i < s.W; ++i) {
+    const auto& scale = (*scales)[i];
+    const int64_t ndim = scale.dim();
+    const int64_t batch = a.weight[i].dim() - 2;
+    const int64_t depth = s.K[s.X == 1 ? 0 : i];
+    const int64_t groups = ndim == batch + 2 ? scale.size(batch) : 1;
+    check((ndim == batch + 1 || ndim == batch + 2) && scale.size(ndim - 1) == s.N[i] &&
+              (batch == 0 || scale.size(0) == a.weight[i].size(0)),
+          Op::name, {name, i}, "must be [N], or [groups, N], with E in front as weight has, got ",
+          scale.sizes(), " for ", a.weight[i].sizes());
+    check(groups == 1 || (groups > 0 && depth % groups == 0 && depth / groups % 32 == 0), Op::name,
+          {name, i}, "must have groups of a multiple of 32 of the ", depth, " columns of x, got ",
+          scale.sizes());
+    check(ndim == (*a.antiquant_scale)[i].dim() && scale.numel() == (*a.antiquant_scale)[i].numel(),
+          Op::name, {name, i}, "must have the shape of antiquant_scale, got ", scale.sizes());
+  }
+}
+
 // What rules of ops.toml cannot say.
 void check_shapes(const Op::Arguments& a, const Op::CallShape& s) {
   const bool is_grouped = has_one_output(a);
@@ -37,11 +61,18 @@ void check_shapes(const Op::Arguments& a, const Op::CallShape& s) {
           "must be 2-D: only with group_type 0, one x and one weight it is [E, K, N]; got ",
           weight.sizes());
     const int64_t depth = s.K[s.X == 1 ? 0 : i];
-    check(s.D[i] == depth, Op::name, {"weight", i}, "must have size ", depth,
-          " in dimension -2, as x has columns, got ", weight.sizes());
+    const bool is_packed = weight.scalar_type() == ScalarType::Int;
+    check(s.D[i] * (is_packed ? kPacked : 1) == depth, Op::name, {"weight", i}, "must have ",
+          is_packed ? "an eighth of " : "", depth, " in dimension -2, as x has columns",
+          is_packed
+              ? " (int32 numbers pack 8 of int4 along K; pass the transposed view of [N, K/8])"
+              : "",
+          ", got ", weight.sizes());
     check(!is_grouped || s.N[i] == s.N[0], Op::name, {"weight", i}, "must have size ", s.N[0],
           " in dimension -1, as weight[0] has, with group_type 0, got ", weight.sizes());
   }
+  check_scales(a, s, "antiquant_scale", a.antiquant_scale);
+  check_scales(a, s, "antiquant_offset", a.antiquant_offset);
   if (a.group_list) {
     const int64_t groups = is_one_weight(a) ? a.weight[0].size(0) : s.W;
     check(s.G == groups, Op::name, "group_list", "must have ", groups,
@@ -101,6 +132,12 @@ std::vector<int64_t> read_rows(const Op::Arguments& a, const Tensors& x) {
   return rows;
 }
 
+Tensors contiguous(const std::optional<Tensors>& tensors) {
+  Tensors results;
+  for (const Tensor& each : tensors.value_or(Tensors{})) results.push_back(to_contiguous(each));
+  return results;
+}
+
 // Whether multiply_linear reads weights [.., K, N] where they are.
 bool is_transposed(const Tensor& weight) {
   const int64_t k = weight.dim() - 2;
@@ -113,13 +150,22 @@ Op::Outputs grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s) {
   Tensors x;
   for (int64_t i = 0; i < s.X; ++i) x.push_back(as_rows(to_contiguous(a.x[i]), s.K[i]));
   const ScalarType dtype = x[0].scalar_type();
-  Tensors biases;
-  if (a.bias) {
-    for (const Tensor& each : *a.bias) biases.push_back(to_dtype(to_contiguous(each), dtype));
+  const ScalarType dtype_of_weight = a.weight[0].scalar_type();
+  const bool is_scaled = dtype_of_weight != dtype;
+  Tensors biases = contiguous(a.bias);
+  if (is_scaled) {
+    for (Tensor& each : biases) each = to_dtype(each, ScalarType::Float);
   }
+  const bool has_own_bias = a.bias && biases[0].scalar_type() != dtype;
+  const Tensors scales = contiguous(a.antiquant_scale);
+  const Tensors offsets = contiguous(a.antiquant_offset);
   const std::vector<int64_t> rows = read_rows(a, x);
   const Tensors out = allocate(a, s);
-  const cpu::LinearKernel& kernel = kernels().linear[static_cast<int>(element_of(dtype))];
+  const auto& table = kernels();
+  const auto& kernels_of_weight = !is_scaled                            ? table.same
+                                  : dtype_of_weight == ScalarType::Char ? table.int8
+                                                                        : table.int4;
+  const cpu::LinearKernel& kernel = kernels_of_weight[static_cast<int>(element_of(dtype))];
   std::vector<cpu::LinearTask> tasks;
   Tensors copies;
   int64_t row = 0;  // of a tensor that has the rows of all groups
@@ -139,7 +185,7 @@ Op::Outputs grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s) {
       const Tensor own = is_one ? torch::stable::select(weights, 0, index) : weights;
       return torch::stable::transpose(own, 0, 1);
     };
-    if (is_torch_faster(dtype, rows[group], copied)) {
+    if (!is_scaled && !has_own_bias && is_torch_faster(dtype, rows[group], copied)) {
       std::optional<Tensor> bias;
       if (a.bias) bias = is_one ? torch::stable::select(biases[0], 0, index) : biases[group];
       // The form with `out` ignores autocast, as this op does.
@@ -147,16 +193,29 @@ Op::Outputs grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s) {
                       narrow(as_rows(result, columns), to, rows[group]));
       continue;
     }
-    const auto at = [&](const Tensor& tensor, int64_t number) {
-      return static_cast<const char*>(tensor.const_data_ptr()) + number * kernel.element;
+    // The numbers of this group, of each tensor with `count` for a group.
+    const auto of_group = [&](const Tensor& tensor, int64_t count) {
+      return static_cast<const char*>(tensor.const_data_ptr()) +
+             (is_one ? index * count : 0) * static_cast<int64_t>(tensor.element_size());
     };
     cpu::LinearTask task = {};
     task.count = rows[group];
     task.depth = given.size(1);
-    task.rows = at(given, from * task.depth);
-    task.weight = at(weights, is_one ? index * weights.stride(0) : 0);
-    if (copied) task.weight = copies.emplace_back(to_contiguous(weight())).const_data_ptr();
-    if (a.bias) task.bias = at(biases[of_weight], is_one ? index * columns : 0);
+    task.rows =
+        static_cast<const char*>(given.const_data_ptr()) + from * task.depth * kernel.element;
+    task.weight = copied ? copies.emplace_back(to_contiguous(weight())).const_data_ptr()
+                         : of_group(weights, weights.stride(0));
+    if (a.bias) task.bias = of_group(biases[of_weight], columns);
+    task.has_fp32_bias = has_own_bias;
+    if (is_scaled) {
+      const Tensor& scale = scales[of_weight];
+      const bool has_groups = scale.dim() == weights.dim();
+      const int64_t groups = has_groups ? scale.size(scale.dim() - 2) : 1;
+      task.group = task.depth / groups;
+      task.scale_stride = columns;
+      task.scale = of_group(scale, groups * columns);
+      if (a.antiquant_offset) task.offset = of_group(offsets[of_weight], groups * columns);
+    }
     task.last = task.out_stride = columns;
     task.out = static_cast<char*>(result.mutable_data_ptr()) + to * columns * kernel.out_bytes;
     tasks.push_back(task);

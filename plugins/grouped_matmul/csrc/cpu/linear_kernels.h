@@ -8,9 +8,12 @@
 
 namespace custom_pypto_grouped_matmul {
 
-// An entry for each Element.
+// An entry for each Element of x. Weights have the same dtype, or are int8 or int4: then x has 16
+// bits.
 struct KernelTable {
-  custom_pypto::cpu::LinearKernel linear[custom_pypto::kFloatElements];
+  custom_pypto::cpu::LinearKernel same[custom_pypto::kFloatElements];
+  custom_pypto::cpu::LinearKernel int8[custom_pypto::kFloatElements];
+  custom_pypto::cpu::LinearKernel int4[custom_pypto::kFloatElements];
 };
 
 CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
