@@ -18,15 +18,16 @@ EXPERTS, CHOSEN, DEPTH, COLUMNS = 256, 8, 2048, 1024
 
 def cases() -> Iterator[Planned]:
     """Yield the cases, few tokens first."""
-    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+    for kind in (torch.bfloat16, torch.float16, torch.float32, torch.int8, torch.int32):
         for tokens in TOKENS:
-            name = str(dtype).removeprefix("torch.")
+            name = "int4" if kind == torch.int32 else str(kind).removeprefix("torch.")
             size = f"{tokens} tokens, {CHOSEN} of {EXPERTS} x {[COLUMNS, DEPTH]} {name}"
-            yield Planned(OP, size, partial(_case, tokens, dtype), quick=tokens in (1, 64))
+            yield Planned(OP, size, partial(_case, tokens, kind), quick=tokens in (1, 64))
 
 
-def _case(tokens: int, dtype: torch.dtype) -> Case:
+def _case(tokens: int, kind: torch.dtype) -> Case:
     random = generator()
+    dtype = kind if kind.is_floating_point else torch.bfloat16
     weights = normal(EXPERTS, COLUMNS, DEPTH, generator=random, dtype=dtype, scale=DEPTH**-0.5)
     x = normal(tokens * CHOSEN, DEPTH, generator=random, dtype=dtype)
     chosen = torch.rand(tokens, EXPERTS, generator=random).topk(CHOSEN).indices
@@ -34,15 +35,22 @@ def _case(tokens: int, dtype: torch.dtype) -> Case:
     op = torch.ops.custom_pypto.npu_grouped_matmul
     options = {"split_item": 2, "group_type": 0, "group_list_type": 1, "group_list": rows}
     counts = rows.tolist()
+    own, size = weights, dtype.itemsize
+    if kind != dtype:
+        # Beside torch's products of weights in bf16: torch has no int8 and int4 of this form.
+        size = 1 if kind == torch.int8 else 0.5
+        stored = torch.randint(2**31, (EXPERTS, COLUMNS, int(DEPTH * size) // 4), generator=random)
+        own = stored.int().view(kind)
+        options["antiquant_scale"] = [torch.ones(EXPERTS, COLUMNS, dtype=dtype)]
 
     def one_after_another() -> torch.Tensor:
         split = zip(x.split(counts), weights, strict=True)
-        return torch.cat([linear(own, weight) for own, weight in split if len(own)])
+        return torch.cat([linear(part, weight) for part, weight in split if len(part)])
 
     read = sum(1 for each in counts if each) * COLUMNS * DEPTH
-    work = Work(2 * x.numel() * COLUMNS, read * dtype.itemsize)
+    work = Work(2 * x.numel() * COLUMNS, int(read * size))
     return Case(
-        lambda: op([x], [weights.transpose(1, 2)], **options),
+        lambda: op([x], [own.transpose(1, 2)], **options),
         lambda _: one_after_another,
         (work,),
         dtype,

@@ -1,10 +1,10 @@
-"""npu_grouped_matmul: rows of groups that reach each kernel, weights of each layout, wrong groups."""
+"""npu_grouped_matmul: rows of groups that reach each kernel, layouts of weights, wrong calls."""
 
 from collections.abc import Sequence
 
-import custom_pypto  # noqa: F401
 import pytest
 import torch
+from custom_pypto import core
 from custom_pypto_grouped_matmul import reference
 from custom_pypto_testing import assert_close
 from custom_pypto_testing.timing.interleaved import torch_threads
@@ -56,23 +56,39 @@ def test_a_group_has_the_same_bits_beside_any_other(dtype: torch.dtype) -> None:
     assert torch.equal(grouped(x, weight, [2, 1, 0])[:2], alone)
 
 
+def test_samples_give_what_the_reference_gives() -> None:
+    for each in core.samples("npu_grouped_matmul", "cpu"):
+        result = grouped_matmul(*each.args, **each.kwargs)
+        assert_close(result, reference(*each.args, **each.kwargs))
+
+
 def test_rows_of_no_group_are_zeros() -> None:
     x, weight, _ = call((2, 3), 16, 8, torch.float32)
     assert not grouped(x, weight, [1, 2])[3:].any()
 
 
 @pytest.mark.parametrize(
-    ("groups", "kind", "error"),
+    ("wrong", "error"),
     [
-        ([3, 2], 0, r"must have values of 3 to 5 at \[1\], got 2"),
-        ([3, 6], 0, r"must have values of 3 to 5 at \[1\], got 6"),
-        ([3, 3], 1, r"must have values of 0 to 2 at \[1\], got 3"),
-        ([-1, 3], 1, r"must have values of 0 to 5 at \[0\], got -1"),
-        ([5], 0, "must have 2 values, as many as weights, got 1"),
+        ({"group_list": [3, 2]}, r"'group_list' must have values of 3 to 5 at \[1\], got 2"),
+        ({"group_list": [3, 6]}, r"'group_list' must have values of 3 to 5 at \[1\], got 6"),
+        ({"group_list": [5]}, "'group_list' must have 2 values, as many as weights, got 1"),
+        ({"group_list": None}, "'group_list' is required where x is one tensor"),
+        ({"group_type": 2}, "'group_type' must be -1 or 0, got 2"),
+        ({"group_type": -1, "group_list": None, "split_item": 0}, r"'weight\[0\]' must be 2-D"),
+        ({"split_item": 1}, "'split_item' must be 2 or 3 with group_type 0, got 1"),
+        ({"act_type": 5}, "'act_type' must be 0, got 5"),
+        ({"output_dtype": torch.float16}, "'output_dtype' must be None or the dtype of x, float32"),
+        *(
+            ({name: [torch.ones(2, device="cpu")]}, f"'{name}' must be None")
+            for name in ("scale", "per_token_scale", "antiquant_scale", "activation_input")
+        ),
     ],
 )
-def test_wrong_groups_are_refused(groups: list[int], kind: int, error: str) -> None:
+def test_wrong_calls_are_refused(wrong: dict[str, object], error: str) -> None:
     x, weight, _ = call((2, 3), 16, 8, torch.float32)
-    options = {"split_item": 2, "group_type": 0, "group_list": torch.tensor(groups, device="cpu")}
-    with pytest.raises(RuntimeError, match=rf"npu_grouped_matmul: argument 'group_list' {error}"):
-        grouped_matmul([x], [weight], **options, group_list_type=kind)
+    options = {"split_item": 2, "group_type": 0, "group_list": [2, 5]} | wrong
+    if options["group_list"] is not None:
+        options["group_list"] = torch.tensor(options["group_list"], device="cpu")
+    with pytest.raises(RuntimeError, match=rf"npu_grouped_matmul: argument {error}"):
+        grouped_matmul([x], [weight], **options)

@@ -1,4 +1,4 @@
-"""The op npu_grouped_matmul: its fake, reference and samples, which ops.toml and kernels do not give."""
+"""The op npu_grouped_matmul: its fake, reference and samples."""
 
 from __future__ import annotations
 
@@ -56,11 +56,19 @@ def _fake(*args: Any, **kwargs: Any) -> list[Tensor]:
 
 def reference(x: list[Tensor], weight: list[Tensor], **options: Any) -> list[Tensor]:
     """The op's definition: each group of rows times its weight, plus its bias."""
-    group_list = options.get("group_list")
-    weights, biases = (
-        list(given[0]) if given and weight[0].dim() == 3 else given
-        for given in (weight, options.get("bias"))
+    group_list, scale, offset, biases = (
+        options.get(name) for name in ("group_list", "antiquant_scale", "antiquant_offset", "bias")
     )
+    is_one = weight[0].dim() == 3
+    weights = [each.double() for each in weight]
+    if scale:
+        weights = [
+            _dequantise(each, scale[i], offset[i] if offset else None)
+            for i, each in enumerate(weight)
+        ]
+    if is_one:
+        weights = list(weights[0])
+        biases = list(biases[0]) if biases else None
     rows = x
     if len(x) == 1 and group_list is not None:
         counts = group_list
@@ -69,7 +77,7 @@ def reference(x: list[Tensor], weight: list[Tensor], **options: Any) -> list[Ten
         rest = len(x[0]) - int(counts.sum())
         *rows, others = x[0].split([*counts.tolist(), rest])
     results = [
-        (one.double() @ own.double() + (biases[i].double() if biases else 0)).to(x[0].dtype)
+        (one.double() @ own + (biases[i].double() if biases else 0)).to(x[0].dtype)
         for i, (one, own) in enumerate(zip(rows, weights, strict=True))
     ]
     if options["group_type"] == -1:
@@ -77,6 +85,19 @@ def reference(x: list[Tensor], weight: list[Tensor], **options: Any) -> list[Ten
     if rows is not x:
         results.append(others.new_zeros(len(others), results[0].shape[1]))
     return [torch.cat(results)]
+
+
+def _dequantise(weight: Tensor, scale: Tensor, offset: Tensor | None) -> Tensor:
+    """[.., K, N] from int8, or from int32 [.., K/8, N] which pack 8 of int4."""
+    if weight.dtype == torch.int32:
+        shifts = torch.arange(28, -1, -4, dtype=torch.int32, device="cpu")
+        weight = (weight.unsqueeze(-2) << shifts.unsqueeze(-1) >> 28).flatten(-3, -2)
+
+    def by_row(each: Tensor) -> Tensor:
+        groups = each if each.dim() == weight.dim() else each.unsqueeze(-2)
+        return groups.double().repeat_interleave(weight.shape[-2] // groups.shape[-2], -2)
+
+    return (weight + (0 if offset is None else by_row(offset))) * by_row(scale)
 
 
 def _samples(device: str) -> Iterator[SampleInput]:
@@ -103,6 +124,10 @@ def _samples(device: str) -> Iterator[SampleInput]:
         ]
         weights = [weight[0], weight[1, :16, :9]]
         yield SampleInput((separate, weights), {"group_type": -1}, f"{name}_separate")
+    for dtype in (torch.bfloat16, torch.float16):
+        for packed, groups in ((1, ()), (8, ()), (8, (2,))):
+            name = f"{str(dtype).removeprefix('torch.')}_int{8 if packed == 1 else 4}_{len(groups)}"
+            yield _quantised_call((1, 9, 0, 4), packed, groups, device, dtype, name)
     for name, rows, depth, columns in (
         ("one_large", (0, 300, 3), 128, 260),
         ("many_large", (6, 0, 40, 1, 17, 0, 0, 2), 700, 130),
@@ -134,3 +159,35 @@ def _call(
     options = {"group_list": group_list, "split_item": 2, "group_type": 0}
     weight = weight.to(device, dtype).transpose(1, 2)
     return [x.to(device, dtype)], [weight], options
+
+
+def _quantised_call(
+    rows: tuple[int, ...],
+    packed: int,
+    groups: tuple[int, ...],
+    device: str,
+    dtype: torch.dtype,
+    name: str,
+) -> SampleInput:
+    """Weights of int8, or of int4 where `packed` is 8."""
+    x, _, options = _call(rows, 64, 24, device, dtype)
+    kind = torch.int8 if packed == 1 else torch.int32
+    limits = torch.iinfo(kind)
+    size = (len(rows), 24, 64 // packed)
+    weight = torch.randint(limits.min, limits.max, size, generator=_generator(), device="cpu")
+    scale, offset = torch.rand(2, len(rows), *groups, 24, generator=_generator(), device="cpu")
+    scale /= 1000 if packed == 1 else 50
+    options |= {
+        "antiquant_scale": [scale.to(device, dtype)],
+        "antiquant_offset": [(8 * offset).to(device, dtype)],
+    }
+    weights = [weight.to(device, kind).transpose(1, 2)]
+    if not groups:
+        return SampleInput((x, weights), options, name)
+    # As lists of one tensor for each group.
+    bias = torch.ones(len(rows), 24, device=device)
+    options["bias"] = [bias.to(torch.float16 if dtype == torch.float16 else torch.float32)]
+    options |= {
+        key: list(options[key][0]) for key in ("antiquant_scale", "antiquant_offset", "bias")
+    }
+    return SampleInput((x, list(weights[0])), options, name)
