@@ -35,7 +35,7 @@ def _case(tokens: int, kind: torch.dtype) -> Case:
     op = torch.ops.custom_pypto.npu_grouped_matmul
     options = {"split_item": 2, "group_type": 0, "group_list_type": 1, "group_list": rows}
     counts = rows.tolist()
-    own, size = weights, dtype.itemsize
+    own, size = weights, float(dtype.itemsize)
     if kind != dtype:
         # Beside torch's products of weights in bf16: torch has no int8 and int4 of this form.
         size = 1 if kind == torch.int8 else 0.5
@@ -44,7 +44,7 @@ def _case(tokens: int, kind: torch.dtype) -> Case:
         options["antiquant_scale"] = [torch.ones(EXPERTS, COLUMNS, dtype=dtype)]
 
     def one_after_another() -> torch.Tensor:
-        split = zip(x.split(counts), weights, strict=True)
+        split = zip(torch.split(x, counts), weights, strict=True)
         return torch.cat([linear(part, weight) for part, weight in split if len(part)])
 
     read = sum(1 for each in counts if each) * COLUMNS * DEPTH

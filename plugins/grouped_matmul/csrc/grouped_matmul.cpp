@@ -237,9 +237,9 @@ Op::Outputs grouped_matmul_npu(const Op::Arguments& a, const Op::CallShape& s) {
   if (has_no_elements(out)) return {out};
   const std::nullopt_t none = std::nullopt;
   CUSTOM_PYPTO_LAUNCH(npu_kernels.get(), aclnnGroupedMatmulV5, a.x, a.weight, a.bias, none, none,
-                      none, none, none, a.group_list, none, none, none, a.split_item.value_or(0),
-                      *a.group_type, a.group_list_type.value_or(0), a.act_type.value_or(0),
-                      a.tuning_config, out, none, none);
+                      a.antiquant_scale, a.antiquant_offset, none, a.group_list, none, none, none,
+                      a.split_item.value_or(0), *a.group_type, a.group_list_type.value_or(0),
+                      a.act_type.value_or(0), a.tuning_config, out, none, none);
   return {out};
 }
 

@@ -132,9 +132,15 @@ def multiply_by_experts(
 
 def _multiply(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
     """Multiply groups of rows, each by its expert's weights [N, K]."""
-    groups = {"group_list": rows, "group_list_type": 1, "group_type": 0, "split_item": 2}
-    (result,) = npu_grouped_matmul([x], [weights.transpose(1, 2)], **groups)
-    return result
+    results: list[Tensor] = npu_grouped_matmul(
+        [x],
+        [weights.transpose(1, 2)],
+        group_list=rows,
+        group_list_type=1,
+        group_type=0,
+        split_item=2,
+    )
+    return results[0]
 
 
 def _difference_of_experts() -> str | None:
