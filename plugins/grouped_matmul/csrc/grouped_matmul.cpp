@@ -38,6 +38,7 @@ void check_scales(const Op::Arguments& a, const Op::CallShape& s, const char* na
               (batch == 0 || scale.size(0) == a.weight[i].size(0)),
           Op::name, {name, i}, "must be [N], or [groups, N], with E in front as weight has, got ",
           scale.sizes(), " for ", a.weight[i].sizes());
+    check(depth > 0, Op::name, "x", "must have columns where weights have scales");
     check(groups == 1 || (groups > 0 && depth % groups == 0 && depth / groups % 32 == 0), Op::name,
           {name, i}, "must have groups of a multiple of 32 of the ", depth, " columns of x, got ",
           scale.sizes());
