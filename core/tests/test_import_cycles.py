@@ -91,14 +91,14 @@ def test_no_distribution_needs_itself() -> None:
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
         "compressor": "blocks core",
         "serving": "compressor core",
-        "weight_quant_matmul": "blocks core testing",
+        "weight_quant_matmul": "core",
         "mhc": "blocks core testing",
         "sparse_flash_mla": "blocks core testing",
         "simulator": "builder contract",
         # Two plugins bring comparisons for testing.
         "lightning_indexer": "blocks core testing",
-        "lightning_indexer_prolog": "blocks core",
+        **dict.fromkeys(["grouped_matmul", "lightning_indexer_prolog"], "blocks core"),
         "sparse_attention": "blocks core lightning_indexer testing",
-        "transformers": "core linear sparse_attention",
+        "transformers": "core grouped_matmul linear sparse_attention",
         "mindspore": "contract core",
     }

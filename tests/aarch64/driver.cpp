@@ -15,6 +15,11 @@ using c10::IValue;
 
 // A tensor is (its whole memory, dtype, sizes, strides, offset): pickles lack the newest dtypes.
 IValue encode(const IValue& value) {
+  if (value.isTensorList()) {
+    c10::impl::GenericList list(c10::AnyType::get());
+    for (const IValue& each : value.toListRef()) list.push_back(encode(each));
+    return list;
+  }
   if (!value.isTensor() || !value.toTensor().defined()) return value;
   const at::Tensor tensor = value.toTensor();
   const auto size = static_cast<int64_t>(tensor.storage().nbytes());
@@ -36,6 +41,11 @@ std::vector<int64_t> integers(const IValue& list) {
 }
 
 IValue decode(const IValue& value) {
+  if (value.isList() && !value.toListRef().empty() && value.toListRef()[0].isTuple()) {
+    c10::List<at::Tensor> list;
+    for (const IValue& each : value.toListRef()) list.push_back(decode(each).toTensor());
+    return list;
+  }
   if (!value.isTuple()) return value;
   const auto& parts = value.toTupleRef().elements();
   const auto dtype = find_dtype(parts[1].toStringRef());

@@ -81,6 +81,8 @@ def _memory(tensor: Tensor) -> Tensor:
 
 def _encode(value: Any) -> Any:
     """Make a tensor its whole memory, dtype, sizes, strides and offset; keep other values."""
+    if isinstance(value, list | tuple):
+        return [_encode(each) for each in value]
     if not isinstance(value, Tensor):
         return value
     offset = value.storage_offset()
@@ -88,6 +90,8 @@ def _encode(value: Any) -> Any:
 
 
 def _decode(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decode(each) for each in value]
     if not isinstance(value, tuple):
         return value
     memory, dtype, sizes, strides, offset = value

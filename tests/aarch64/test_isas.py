@@ -37,6 +37,7 @@ OWN_ISAS = {plugin: isas for plugin in PLUGINS if (isas := isas_of(plugin))}
 TESTS = {
     "add_custom": ("test_add_custom.py", "sum_is_that or infinities or every_16_bit"),
     "compressor": ("test_compressor.py", "every_way_to_cut or extreme_numbers"),
+    "grouped_matmul": ("test_grouped_matmul.py", "any_groups and not 1100"),
     "lightning_indexer": ("test_scores.py test_selection.py test_quant.py", "not threads"),
     "lightning_indexer_prolog": ("test_prolog.py", "not threads"),
     "linear": ("test_linear.py", "(any_rows and not 100) or infinities or bias"),

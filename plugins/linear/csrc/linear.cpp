@@ -1,14 +1,10 @@
 // linear on the CPU, its hand-over to torch, and the registration.
-#include <custom_pypto/current_isa.h>
 #include <custom_pypto/dispatcher.h>
 #include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/linear.h>
 #include <custom_pypto_blocks/npu/tensor_ops.h>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+#include <custom_pypto_blocks/torch_product.h>
 
 #include "cpu/linear_kernels.h"
 #include "ops.h"
@@ -18,41 +14,6 @@ namespace {
 
 using namespace custom_pypto;
 using Op = ops::linear;
-
-// Whether this processor has AVX-512 FP16. torch multiplies fp16 numbers with it.
-bool has_avx512_fp16() {
-#ifdef __x86_64__
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
-#else
-  return false;
-#endif
-}
-
-// Whether torch's own product takes less time. Measured on a Xeon with AMX, for the instruction set
-// of our kernels, with torch limited to the same one:
-// - fp32: torch is faster from some 48 rows on, and where it need not copy the weight;
-// - bf16: torch is faster from 7 rows on where it has instructions of bf16, of which AMX is the
-//   fastest; elsewhere ours is, 3 to 6 times from 4 rows on;
-// - fp16: torch is faster from 64 rows on with AVX-512 FP16; elsewhere ours is, 3 to 9 times from 4
-//   rows on;
-// - a weight that must be copied takes as long as a product of torch with some 16 rows.
-bool is_torch_faster(const Op::Arguments& a, int64_t rows) {
-  static const Isa isa = ordinary_isa(current_isa());
-  static const bool has_fp16 = isa == Isa::avx512_bf16 && has_avx512_fp16();
-  static const bool has_bf16 = isa == Isa::avx512_bf16 || isa == Isa::neon_bf16;
-  const bool copies = !a.weight.is_contiguous();
-  switch (a.input.scalar_type()) {
-    case ScalarType::BFloat16:
-      return has_bf16 ? copies || rows > 6 : copies && rows <= 16;
-    case ScalarType::Half:
-      return has_fp16 ? copies || rows > 63 : copies && rows <= 16;
-    case ScalarType::Float:
-      return copies || rows > 47;
-    default:
-      return true;
-  }
-}
 
 // The sizes of a call.
 struct Sizes {
@@ -83,7 +44,9 @@ void linear_npu(const Op::Arguments& a, const Op::CallShape& s, const Op::Output
 
 void linear_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs& out) {
   const Sizes sizes = sizes_of(a, out);
-  if (is_torch_faster(a, sizes.rows)) return multiply_by_torch(a, s, out);
+  const bool copies = !a.weight.is_contiguous();
+  if (is_torch_faster(a.input.scalar_type(), sizes.rows, copies))
+    return multiply_by_torch(a, s, out);
   const Tensor rows = to_contiguous(a.input);
   const Tensor weight = to_contiguous(a.weight);
   const bool has_bias = a.bias.has_value();

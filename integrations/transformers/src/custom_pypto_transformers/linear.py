@@ -1,4 +1,4 @@
-"""Products with weights of a model, those of its experts too, on the op linear."""
+"""Products with weights of a model on the ops linear and, for its experts, npu_grouped_matmul."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 from custom_pypto import core
+from custom_pypto_grouped_matmul.ops import npu_grouped_matmul
 from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
@@ -16,7 +17,7 @@ from .fallback import warn_once
 from .parts import Parts
 from .switch import set_class
 
-# torch multiplies many rows of these dtypes faster where its products have instructions of bf16.
+# torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
 _WITH_BF16 = ("avx512_bf16", "neon_bf16")
 _MOST_TOKENS = 16
 # What transformers gives a module of experts, and its own code reads.
@@ -24,14 +25,14 @@ _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parall
 
 
 def use_linear(model: nn.Module) -> None:
-    """Let the linear layers of a model, and its experts, multiply by the op linear.
+    """Let the linear layers of a model, and its experts, multiply by the ops of this project.
 
-    On CPUs a step of decoding then reads 16-bit weights faster than by torch. Call it last: what
-    looks for ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as
-    before on other devices, for other dtypes than bfloat16, float16 and float32, for quantized or
-    sparse tensors, under autocast and in forward-mode derivatives; of experts also in float32,
-    under torch.compile, for many tokens where torch has instructions of bf16, and where they have
-    biases or transposed weights.
+    On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
+    ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
+    other devices, for other dtypes than bfloat16, float16 and float32, for quantized or sparse
+    tensors, under autocast and in forward-mode derivatives; of experts also under torch.compile,
+    for gradients, for many tokens in 16 bits where torch has instructions of bf16, and where they
+    have biases or transposed weights.
     """
     is_torch_fast = core.cpu_isa("linear") in _WITH_BF16
     use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast else None)
@@ -91,47 +92,55 @@ def multiply_by_experts(
         hidden_states: [T, H].
         top_k_index: the experts of each token, [T, K].
         top_k_weights: how each counts, [T, K].
-        most_tokens: more of them are left to the module's own code; None if none are.
+        most_tokens: more of them in 16 bits are left to the module's own code; None if none are.
 
     Returns:
         The weighted sums [T, H].
     """
     tokens, count = top_k_index.shape
-    weights = experts.gate_up_proj if experts.has_gate else experts.up_proj
+    up = experts.gate_up_proj if experts.has_gate else experts.up_proj
+    down = experts.down_proj
     has_another_form = experts.has_bias or experts.is_transposed or experts._is_expert_parallel
-    # The loop depends on data, which no graph may.
+    # The numbers of rows depend on data, which no graph may.
     is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    needs_gradient = torch.is_grad_enabled() and any(
+        each.requires_grad for each in (hidden_states, up, down)
+    )
     if (
         has_another_form
         or is_traced
+        or needs_gradient
         or tokens == 0
-        or (most_tokens is not None and tokens > most_tokens)
-        or hidden_states.dtype == torch.float32
-        or not _is_for_op(hidden_states, weights)
+        or (most_tokens is not None and tokens > most_tokens and up.dtype != torch.float32)
+        or not _is_for_op(hidden_states, up)
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
         others: Tensor = type(experts).forward(experts, hidden_states, top_k_index, top_k_weights)
         return others
     order = top_k_index.flatten().argsort(stable=True)
-    rows_of_expert = top_k_index.flatten().bincount(minlength=experts.num_experts).tolist()
-    activate = experts._apply_gate if experts.has_gate else experts.act_fn
-    results = [
-        linear(activate(linear(rows, up)), down)
-        for rows, up, down in zip(
-            torch.split(hidden_states[order // count], rows_of_expert),
-            weights.unbind(),
-            experts.down_proj.unbind(),
-            strict=True,
-        )
-        if len(rows)
-    ]
-    outputs = torch.cat(results)
+    rows = top_k_index.flatten().bincount(minlength=experts.num_experts)
+    inner = _multiply(hidden_states[order // count], up, rows)
+    inner = experts._apply_gate(inner) if experts.has_gate else experts.act_fn(inner)
+    outputs = _multiply(inner, down, rows)
     if experts.has_post_expert_norm:
         outputs = experts.post_expert_norm(outputs)
     # order.argsort() is where each row was.
     weighted = outputs[order.argsort()].view(tokens, count, -1) * top_k_weights.unsqueeze(-1)
     return weighted.sum(1).to(hidden_states.dtype)
+
+
+def _multiply(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
+    """Multiply groups of rows, each by its expert's weights [N, K]."""
+    results: list[Tensor] = npu_grouped_matmul(
+        [x],
+        [weights.transpose(1, 2)],
+        group_list=rows,
+        group_list_type=1,
+        group_type=0,
+        split_item=2,
+    )
+    return results[0]
 
 
 def _difference_of_experts() -> str | None:

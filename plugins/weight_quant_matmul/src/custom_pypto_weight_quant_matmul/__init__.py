@@ -49,11 +49,10 @@ def _reference(
     numbers = rows.double()
     if antiquant_offset is not None:
         numbers = numbers + for_numbers(antiquant_offset)
-    result = x.double() @ (numbers * for_numbers(antiquant_scale)).t()
+    result: Tensor = x.double() @ (numbers * for_numbers(antiquant_scale)).t()
     if bias is not None:
         result = result + bias.flatten().double()
-    result = result.to(x.dtype)
-    return result
+    return result.to(x.dtype)
 
 
 def _samples(device: str) -> Iterator[SampleInput]:

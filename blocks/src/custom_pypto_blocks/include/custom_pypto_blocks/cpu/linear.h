@@ -360,7 +360,9 @@ class Linear {
   }
 
   float bias_of(int64_t column) const {
-    if constexpr (kIsScaled<Weight>) return static_cast<const float*>(task_.bias)[column];
+    if (kIsScaled<Weight> || task_.has_fp32_bias) {
+      return static_cast<const float*>(task_.bias)[column];
+    }
     return to_float(static_cast<const Row*>(task_.bias)[column]);
   }
 

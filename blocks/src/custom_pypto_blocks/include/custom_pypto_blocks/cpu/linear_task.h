@@ -17,6 +17,7 @@ struct LinearTask {
   int64_t depth;
   const void* weight;
   const void* bias;      // or null; of fp32 for int8 and int4
+  bool has_fp32_bias;    // whether bias has another dtype than rows
   const void* scale;     // for int8 and int4
   const void* offset;    // or null
   int64_t group;         // a multiple of 32, or depth

@@ -1,0 +1,21 @@
+// The kernels of npu_grouped_matmul, compiled for each instruction set, and those of this process:
+// kernels().
+#pragma once
+
+#include <custom_pypto/cpu/kernel_table.h>
+#include <custom_pypto_blocks/cpu/element.h>
+#include <custom_pypto_blocks/cpu/linear_task.h>
+
+namespace custom_pypto_grouped_matmul {
+
+// An entry for each Element of x. Weights have the same dtype, or are int8 or int4: then x has 16
+// bits.
+struct KernelTable {
+  custom_pypto::cpu::LinearKernel same[custom_pypto::kFloatElements];
+  custom_pypto::cpu::LinearKernel int8[custom_pypto::kFloatElements];
+  custom_pypto::cpu::LinearKernel int4[custom_pypto::kFloatElements];
+};
+
+CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
+
+}  // namespace custom_pypto_grouped_matmul
