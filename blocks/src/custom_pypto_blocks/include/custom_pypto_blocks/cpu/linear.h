@@ -62,9 +62,9 @@ enum class Weights { where_they_are, to_keep, kept };
 
 // sums[r][w] += the dot product of `depth` numbers; the first ones set it. Rows are widened, and
 // filled up with zeros. Prefetches numbers of kNext weights, `stride` apart as the weights are.
-template <int kRows, int kWeights, Weights kFrom, int kNext, class Weight>
+template <int kRows, int kWeights, Weights kFrom, int kNext, class Weight, class Next>
 void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights, int64_t stride,
-                   int64_t depth, float* kept, const Weight* next, bool is_first, float* to) {
+                   int64_t depth, float* kept, const Next* next, bool is_first, float* to) {
   F32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
     unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -219,9 +219,9 @@ class Linear {
       if (task.count == 4) column = product.template multiply_as_one_tile<4>(column);
     }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
-      product.template multiply<kTileOfWeights>(column);
+      product.multiply_tiles(column);
     }
-    for (; column < task.last; ++column) product.template multiply<1>(column);
+    for (; column < task.last; ++column) product.multiply_column(column);
   }
 
  private:
@@ -249,7 +249,7 @@ class Linear {
   int64_t multiply_as_one_tile(int64_t column) const {
     constexpr int kWeights = kTileOfWeights - 1;
     for (; column + kWeights <= task_.last; column += kWeights) {
-      const auto* weights = static_cast<const Weight*>(task_.weight) + column * depth_;
+      const Weight* const weights = weights_of(column);
       multiply_rows<kRows, kWeights, Weights::where_they_are, kWeights>(
           rows_, stride_, weights, depth_, depth_, kept_, weights + kAhead, true, sums_);
       write<kWeights>(column);
@@ -257,75 +257,105 @@ class Linear {
     return column;
   }
 
-  // Columns [column, column + kWeights) of the result.
-  template <int kWeights>
-  void multiply(int64_t column) const {
+  // Columns [column, column + kTileOfWeights) of the result.
+  void multiply_tiles(int64_t column) const {
     if constexpr (kIsScaled<Weight>) {
-      multiply_scaled<kWeights>(column);
+      multiply_scaled(column);
     } else {
-      multiply_same<kWeights>(column);
+      multiply_same(column);
     }
-    write<kWeights>(column);
+    write<kTileOfWeights>(column);
   }
 
-  template <int kWeights>
-  void multiply_same(int64_t column) const {
-    const auto* weights = static_cast<const Weight*>(task_.weight) + column * depth_;
-    if (task_.count <= kMostRowsWidening) {
-      multiply_tile<kWeights, Weights::where_they_are, kWeights>(0, 0, depth_, weights,
-                                                                 weights + kAhead);
-      for (int64_t tile = 1; tile < tiles_; ++tile) {
-        multiply_tile<kWeights, Weights::where_they_are, 0>(tile, 0, depth_, weights, weights);
+  // A column of the result that has no tile.
+  void multiply_column(int64_t column) const {
+    for (int64_t row = 0; row < task_.count; ++row) {
+      const float* const of_row = rows_ + row * stride_;
+      float* const to = sums_ + row * kTileOfWeights * kLanes;
+      const Weight* const weights = weights_of(column);
+      if constexpr (kIsScaled<Weight>) {
+        multiply_integers<1, 1>(of_row, 0, weights, depth_, scales_of(column), to);
+      } else {
+        multiply_rows<1, 1, Weights::where_they_are, 1>(of_row, 0, weights, depth_, depth_, kept_,
+                                                        weights + kAhead, true, to);
       }
-    } else {
-      int64_t k = 0;
-      do {
-        const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
-        const Weight* const next =
-            k + depth < depth_ ? weights + k + depth : weights + kTileOfWeights * depth_;
-        // Each tile prefetches half of the next weights.
-        constexpr int kNext = (kWeights + 1) / 2;
-        multiply_tile<kWeights, Weights::to_keep, kNext>(0, k, depth, weights + k, next);
-        for (int64_t tile = 1; tile < tiles_; ++tile) {
-          multiply_tile<kWeights, Weights::kept, kNext>(tile, k, depth, weights + k,
-                                                        next + tile % 2 * kNext * depth_);
-        }
-        k += kKept;
-      } while (k < depth_);
     }
+    write<1>(column);
   }
 
-  template <int kRows, int kWeights>
-  void multiply_few_rows(const Weight* integers, const Scales& scales) const {
-    if constexpr (kRows > 1) {
-      if (task_.count < kRows) return multiply_few_rows<kRows - 1, kWeights>(integers, scales);
-    }
-    multiply_integers<kRows, kWeights>(rows_, stride_, integers, depth_, scales, sums_);
+  const Weight* weights_of(int64_t column) const {
+    return static_cast<const Weight*>(task_.weight) + column * depth_ / kInByte<Weight>;
   }
 
-  // Visits the columns in order.
-  template <int kWeights>
-  void multiply_scaled(int64_t column) const {
-    const int64_t scaled = (column - task_.first) % kScaledColumns;
-    if (scaled == 0) widen_scales(column);
-    const auto* integers =
-        static_cast<const Weight*>(task_.weight) + column * depth_ / kInByte<Weight>;
-    Scales scales = {scales_ + scaled, task_.group, task_.group};
-    if (task_.count <= kMostRowsInRegisters) {
-      return multiply_few_rows<kMostRowsInRegisters, kWeights>(integers, scales);
+  void multiply_same(int64_t column) const {
+    const Weight* const weights = weights_of(column);
+    if (task_.count <= kMostRowsWidening) {
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        multiply_tile<Weights::where_they_are, kTileOfWeights>(tile, 0, depth_, weights,
+                                                               weights + kAhead);
+      }
+      return;
     }
     int64_t k = 0;
     do {
       const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
-      scales.at = scales_ + k / task_.group * 2 * kScaledColumns + scaled;
-      scales.first = task_.group - k % task_.group;
-      keep<kWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
-      for (int64_t tile = 0; tile < tiles_; ++tile) {
+      const Weight* const next =
+          k + depth < depth_ ? weights + k + depth : weights + kTileOfWeights * depth_;
+      // Each tile prefetches half of the next weights.
+      constexpr int kNext = kTileOfWeights / 2;
+      multiply_tile<Weights::to_keep, kNext>(0, k, depth, weights + k, next);
+      for (int64_t tile = 1; tile < tiles_; ++tile) {
         const float* const kept = kept_;
-        multiply_tile<kWeights, Weights::kept, 0>(tile, k, depth, kept, kept);
+        multiply_tile<Weights::kept, kNext>(tile, k, depth, kept,
+                                            by_size(next + tile % 2 * kNext * depth_));
       }
       k += kKept;
     } while (k < depth_);
+  }
+
+  // Numbers of the same size, so that dtypes share the kernels of what is kept.
+  static auto by_size(const Weight* weights) {
+    if constexpr (sizeof(Weight) == sizeof(int16_t)) {
+      return reinterpret_cast<const int16_t*>(weights);
+    } else {
+      return weights;
+    }
+  }
+
+  template <int kRows>
+  void multiply_few_rows(const Weight* integers, const Scales& scales) const {
+    if constexpr (kRows > 1) {
+      if (task_.count < kRows) return multiply_few_rows<kRows - 1>(integers, scales);
+    }
+    multiply_integers<kRows, kTileOfWeights>(rows_, stride_, integers, depth_, scales, sums_);
+  }
+
+  void multiply_scaled(int64_t column) const {
+    const Weight* const integers = weights_of(column);
+    Scales scales = scales_of(column);
+    if (task_.count <= kMostRowsInRegisters) {
+      return multiply_few_rows<kMostRowsInRegisters>(integers, scales);
+    }
+    const float* const at = scales.at;
+    int64_t k = 0;
+    do {
+      const int64_t depth = depth_ - k < kKept ? depth_ - k : kKept;
+      scales.at = at + k / task_.group * 2 * kScaledColumns;
+      scales.first = task_.group - k % task_.group;
+      keep<kTileOfWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
+      for (int64_t tile = 0; tile < tiles_; ++tile) {
+        const float* const kept = kept_;
+        multiply_tile<Weights::kept, 0>(tile, k, depth, kept, kept);
+      }
+      k += kKept;
+    } while (k < depth_);
+  }
+
+  // The scales from a column on. Columns are visited in order.
+  Scales scales_of(int64_t column) const {
+    const int64_t scaled = (column - task_.first) % kScaledColumns;
+    if (scaled == 0) widen_scales(column);
+    return {scales_ + scaled, task_.group, task_.group};
   }
 
   // The scales of kScaledColumns columns: for each group scales, then offsets times scales.
@@ -345,18 +375,18 @@ class Linear {
   }
 
   // The numbers [k, k + depth) of a tile of rows and of weights.
-  template <int kWeights, Weights kFrom, int kNext, int kRows = kTileOfRows, class From>
+  template <Weights kFrom, int kNext, int kRows = kTileOfRows, class From, class Next>
   void multiply_tile(int64_t tile, int64_t k, int64_t depth, const From* weights,
-                     const From* next) const {
+                     const Next* next) const {
     if constexpr (kRows > 1) {
       if (small_tile_ + (tile < large_tiles_) < kRows) {
-        return multiply_tile<kWeights, kFrom, kNext, kRows - 1>(tile, k, depth, weights, next);
+        return multiply_tile<kFrom, kNext, kRows - 1>(tile, k, depth, weights, next);
       }
     }
     const int64_t first = tile * small_tile_ + (tile < large_tiles_ ? tile : large_tiles_);
-    multiply_rows<kRows, kWeights, kFrom, kNext>(rows_ + first * stride_ + k, stride_, weights,
-                                                 depth_, depth, kept_, next, k == 0,
-                                                 sums_ + first * kTileOfWeights * kLanes);
+    multiply_rows<kRows, kTileOfWeights, kFrom, kNext>(rows_ + first * stride_ + k, stride_,
+                                                       weights, depth_, depth, kept_, next, k == 0,
+                                                       sums_ + first * kTileOfWeights * kLanes);
   }
 
   float bias_of(int64_t column) const {
