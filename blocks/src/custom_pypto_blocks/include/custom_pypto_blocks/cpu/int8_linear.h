@@ -55,13 +55,12 @@ inline I32 load_stored(const Int8Stored* from) {
   return numbers;
 }
 
-// sums[r][w] += the dot product of `depth` numbers; the first ones set it. Rows are stored as they
-// are multiplied, and filled up with zeros. Prefetches numbers of kNext weights, `stride` apart as
-// the weights are.
+// sums[r][w] += the dot product of `depth` numbers. Rows are stored as they are multiplied, and
+// filled up with zeros. Prefetches numbers of kNext weights, `stride` apart as the weights are.
 template <int kRows, Int8Weights kFrom, int kNext>
 void multiply_int8_rows(const Int8Stored* rows, int64_t row_stride, const int8_t* weights,
                         int64_t stride, int64_t depth, Int8Stored* kept, const int8_t* next,
-                        bool is_first, int32_t* to) {
+                        int32_t* to) {
   constexpr int kWeights = kInt8TileOfWeights;
   I32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -70,21 +69,22 @@ void multiply_int8_rows(const Int8Stored* rows, int64_t row_stride, const int8_t
     });
   };
   const auto add = [&](int64_t k, const int8_t* from, int64_t distance) CUSTOM_PYPTO_INLINE_LAMBDA {
-    I32 of_weight[kWeights];
+    I32 of_row[kRows];
+    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+      of_row[r] = load_stored(rows + r * row_stride + k);
+    });
     unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+      I32 of_weight;
       if constexpr (kFrom == Int8Weights::kept) {
-        of_weight[w] = load_stored(kept + w * kInt8KeptStride + k);
+        of_weight = load_stored(kept + w * kInt8KeptStride + k);
       } else {
-        of_weight[w] = load_int8_weights(from + w * distance);
+        of_weight = load_int8_weights(from + w * distance);
       }
       if constexpr (kFrom == Int8Weights::to_keep) {
-        __builtin_memcpy(kept + w * kInt8KeptStride + k, &of_weight[w], sizeof(I32));
+        __builtin_memcpy(kept + w * kInt8KeptStride + k, &of_weight, sizeof(I32));
       }
-    });
-    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
-      const I32 of_row = load_stored(rows + r * row_stride + k);
-      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-        sums[r][w] = int8_dot(sums[r][w], of_row, of_weight[w]);
+      unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+        sums[r][w] = int8_dot(sums[r][w], of_row[r], of_weight);
       });
     });
   };
@@ -93,13 +93,14 @@ void multiply_int8_rows(const Int8Stored* rows, int64_t row_stride, const int8_t
       __builtin_prefetch(next + w * stride + k, 0, kNext == kWeights ? 3 : 2);
     });
   };
-  each([&](I32& sum, const int32_t* from)
-           CUSTOM_PYPTO_INLINE_LAMBDA { sum = is_first ? broadcast_int(0) : load(from); });
+  each([](I32& sum, const int32_t* from) CUSTOM_PYPTO_INLINE_LAMBDA { sum = load(from); });
   if constexpr (kFrom == Int8Weights::kept) {
-    for (int64_t k = 0; k < depth; k += kInt8Lanes) {
+    int64_t k = 0;
+    do {
       add(k, nullptr, 0);
       prefetch(k);
-    }
+      k += kInt8Lanes;
+    } while (k < depth);
   } else {
     int64_t k = 0;
     for (; k + kInt8Lanes <= depth; k += kInt8Lanes) {
@@ -166,7 +167,10 @@ class Int8Products {
   // Weights are `stride` apart: 0 where a column is alone, as if its weight were several.
   void multiply(int64_t column, int64_t stride, int columns, int32_t* totals) const {
     const int8_t* const weights = static_cast<const int8_t*>(task_.weight) + column * depth_;
-    if (tiles_ == 1) {
+    for (int64_t i = 0; i < task_.count * kInt8TileOfWeights; ++i) {
+      store(sums_ + i * kLanes, broadcast_int(0));
+    }
+    if (tiles_ == 1 || depth_ == 0) {
       multiply_tile<Int8Weights::where_they_are, kInt8TileOfWeights>(0, 0, depth_, weights, stride,
                                                                      weights + kInt8Ahead);
     } else {
@@ -178,9 +182,10 @@ class Int8Products {
         // Each tile prefetches half of the next weights.
         constexpr int kNext = kInt8TileOfWeights / 2;
         multiply_tile<Int8Weights::to_keep, kNext>(0, k, depth, weights + k, stride, next);
-        for (int64_t tile = 1; tile < tiles_; ++tile) {
-          multiply_tile<Int8Weights::kept, kNext>(tile, k, depth, weights + k, stride,
-                                                  next + tile % 2 * kNext * stride);
+        multiply_tile<Int8Weights::kept, kNext>(1, k, depth, weights + k, stride,
+                                                next + kNext * stride);
+        for (int64_t tile = 2; tile < tiles_; ++tile) {
+          multiply_tile<Int8Weights::kept, 0>(tile, k, depth, weights + k, stride, next);
         }
         k += kInt8Kept;
       } while (k < depth_);
@@ -207,7 +212,7 @@ class Int8Products {
     }
     const int64_t first = tile * small_tile_ + (tile < large_tiles_ ? tile : large_tiles_);
     multiply_int8_rows<kRows, kFrom, kNext>(rows_ + first * stride_ + k, stride_, weights, stride,
-                                            depth, kept_, next, k == 0,
+                                            depth, kept_, next,
                                             sums_ + first * kInt8TileOfWeights * kLanes);
   }
 
