@@ -1,11 +1,19 @@
 // npu_quant_matmul and npu_dynamic_quant on the CPU, and the registration.
+#include <custom_pypto/current_isa.h>
 #include <custom_pypto/dispatcher.h>
 #include <custom_pypto/empty.h>
 #include <custom_pypto/parallel.h>
 #include <custom_pypto/tensor_ops.h>
 #include <custom_pypto_blocks/element.h>
+#include <custom_pypto_blocks/elementwise.h>
 #include <custom_pypto_blocks/linear.h>
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
+
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "cpu/quant_kernels.h"
@@ -16,8 +24,37 @@ namespace {
 
 using namespace custom_pypto;
 
-// Whether torch's own product of int8 matrices takes less time.
-bool is_torch_faster(int64_t) { return false; }
+// Whether this processor has AMX for int8 numbers. torch multiplies with it.
+bool has_amx() {
+#ifdef __x86_64__
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 25 & 1) != 0;
+#else
+  return false;
+#endif
+}
+
+// Whether torch's product is exact: without VNNI its instructions saturate sums of two products.
+bool is_torch_exact() {
+  constexpr int64_t kSize = 64;
+  const Tensor most = empty({kSize, kSize}, ScalarType::Char, Device(DeviceType::CPU));
+  std::memset(most.mutable_data_ptr(), 127, kSize * kSize);
+  const Tensor sums =
+      call_op<Tensor>("aten::_int_mm", "", most, torch::stable::transpose(most, 0, 1));
+  return *static_cast<const int32_t*>(sums.const_data_ptr()) == 127 * 127 * kSize;
+}
+
+// Whether torch's own product takes less time. Measured on a Xeon with AMX, for the instruction set
+// of our kernels, with torch limited to the same one: torch is faster from 16 rows on with AMX,
+// from some 100 rows on with VNNI of AVX-512, and where a weight must be copied; with VNNI of AVX2
+// both take as long.
+bool is_torch_faster(int64_t rows, bool copies) {
+  static const Isa isa = current_isa();
+  static const bool is_served =
+      (isa == Isa::avx512_bf16 || isa == Isa::avx512_vnni) && is_torch_exact();
+  static const int64_t least_rows = isa == Isa::avx512_bf16 && has_amx() ? 16 : 100;
+  return is_served && (copies || rows >= least_rows);
+}
 
 Out out_of(ScalarType dtype) {
   if (dtype == ScalarType::Char) return Out::int8;
@@ -46,7 +83,7 @@ void multiply_by_torch(const cpu::Int8LinearKernel& kernel, const cpu::Int8Linea
   const Tensor sums = call_op<Tensor>("aten::_int_mm", "", rows, x2);
   const auto* from = static_cast<const int32_t*>(sums.const_data_ptr());
   const int64_t columns = whole.last;
-  constexpr int64_t kRows = 16;
+  constexpr int64_t kRows = 32;
   parallel_for(0, divide_up(whole.count, kRows), 1, [&](int64_t begin, int64_t end) {
     cpu::Int8LinearTask task = whole;
     for (int64_t block = begin; block < end; ++block) {
@@ -90,12 +127,19 @@ Multiply::Outputs multiply_cpu(const Multiply::Arguments& a, const Multiply::Cal
   task.last = task.out_stride = s.N;
   task.out = out.mutable_data_ptr();
   const auto& kernel = kernels().linear[static_cast<int>(out_of(out.scalar_type()))];
-  if (is_torch_faster(count)) {
+  Tensor weight = torch::stable::transpose(a.x2, 0, 1);
+  if (s.K > 0 && is_torch_faster(count, !weight.is_contiguous())) {
     multiply_by_torch(kernel, task, rows, a.x2);
-  } else {
-    task.weight = columns.data(torch::stable::transpose(a.x2, 0, 1));
-    multiply_linear(kernel, task);
+    return {out};
   }
+  if (!weight.is_contiguous()) {
+    const Tensor copy = empty(weight.sizes(), weight);
+    elementwise([](const void* from, void* to, int64_t size) { std::memcpy(to, from, size); }, copy,
+                weight);
+    weight = copy;
+  }
+  task.weight = weight.const_data_ptr();
+  multiply_linear(kernel, task);
   return {out};
 }
 

@@ -24,7 +24,12 @@ def empty_result(
     group_sizes: list[int] | None = None,
     y_scale: Tensor | None = None,
 ) -> Tensor:
-    """Return the result's shape, dtype and device."""
+    """Return the result's shape, dtype and device; refuse tensors on several devices."""
+    given = {"x2": x2, "scale": scale, "offset": offset, "bias": bias, "y_scale": y_scale}
+    for name, tensor in {**given, "pertoken_scale": pertoken_scale}.items():
+        if tensor is not None and tensor.device != x1.device:
+            where = f"must be on {x1.device}, as x1 is, got {tensor.device}"
+            raise RuntimeError(f"npu_quant_matmul: argument '{name}' {where}")
     dtype = _DTYPES.get(output_dtype or 1, torch.int8)
     return x1.new_empty((*x1.shape[:-1], x2.shape[-1]), dtype=dtype)
 
@@ -59,7 +64,10 @@ def npu_quant_matmul(
 
 
 def npu_dynamic_quant(
-    input: Tensor, *, smooth_scales: Tensor | None = None, **others: object
+    input: Tensor,  # noqa: A002
+    *,
+    smooth_scales: Tensor | None = None,
+    **others: object,
 ) -> tuple[Tensor, Tensor]:
     """A scale for each row; rows of zeros stay zeros."""
     smoothed = input.float() if smooth_scales is None else input.float() * smooth_scales.float()

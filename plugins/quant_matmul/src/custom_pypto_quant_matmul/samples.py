@@ -71,17 +71,18 @@ def _product(
     def integers(*shape: int, most: int = 127) -> Tensor:
         return torch.randint(-most - 1, most + 1, shape, generator=random, device="cpu").to(device)
 
-    def floats(size: int) -> Tensor:
-        return torch.rand(size, generator=random, device="cpu").to(device)
+    # CANN encodes a scale without pertoken_scale in 19 bits, its offset in 9.
+    def scales(size: int) -> Tensor:
+        return integers(size, most=511).abs().float() / 2**16
 
     given = integers(*rows, depth).to(torch.int8)
     weight = integers(columns, depth).to(torch.int8)
-    scale = floats(1 if one else columns) / 100
+    scale = scales(1 if one else columns)
     options: dict[str, Any] = {} if output_dtype is None else {"output_dtype": output_dtype}
     if pertoken_scale:
-        options["pertoken_scale"] = floats(rows[-1]) / 100
+        options["pertoken_scale"] = scales(rows[-1])
     if offset:
-        options["offset"] = floats(columns) * 10
+        options["offset"] = integers(columns, most=100).float()
     if bias is not None:
         dtype = getattr(torch, bias)
         options["bias"] = integers(columns, most=1000).to(dtype)

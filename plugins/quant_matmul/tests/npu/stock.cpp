@@ -1,0 +1,74 @@
+// CANN's own kernels, simulated: they compute with the CPU kernels, within the limits that CANN
+// documents for Atlas A2 and A3 (the documents of its ops-nn).
+#include <custom_pypto_simulator/aclnn.h>
+#include <custom_pypto_simulator/need.h>
+
+#include <optional>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+using at::Tensor;
+using custom_pypto_simulator::call;
+using custom_pypto_simulator::need;
+using Optional = std::optional<Tensor>;
+
+// A scale and its offset in 64 bits: 19 bits of an fp32 number, and an integer of 9 bits.
+constexpr int64_t kScaleBits = 0xffffe000;
+constexpr int kOffsetPlace = 37;
+
+int64_t number_of(at::ScalarType dtype) { return static_cast<int64_t>(dtype); }
+
+}  // namespace
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTransQuantParamV2, at::Tensor scale, std::optional<at::Tensor> offset,
+                       at::Tensor& out) {
+  need(scale.scalar_type() == at::kFloat && scale.numel() > 0, "scale must be FLOAT");
+  const Tensor bits = scale.contiguous().view(at::kInt).to(at::kLong).bitwise_and(kScaleBits);
+  const Tensor places = offset ? offset->round().clamp(-256, 255).to(at::kLong).bitwise_and(511)
+                               : at::zeros({1}, out.options());
+  out.copy_(bits + places.bitwise_left_shift(kOffsetPlace));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2,
+                       std::optional<at::Tensor> x1_scale, at::Tensor x2_scale,
+                       std::optional<at::Tensor> y_scale, std::optional<at::Tensor> x1_offset,
+                       std::optional<at::Tensor> x2_offset, std::optional<at::Tensor> y_offset,
+                       std::optional<at::Tensor> bias, bool transpose_x1, bool transpose_x2,
+                       int64_t group_size, at::Tensor& out) {
+  need(x1.scalar_type() == at::kChar && x2.scalar_type() == at::kChar, "x1 and x2 must be INT8");
+  need(x1.numel() > 0 && x2.numel() > 0, "x1 and x2 must not be empty");
+  need(!y_scale && !x1_offset && !y_offset, "yScale, x1Offset and yOffset must be null");
+  need(!transpose_x1 && !transpose_x2 && group_size == 0, "nothing is transposed or grouped");
+  const bool is_encoded = x2_scale.scalar_type() == at::kLong;
+  const bool is_plain =
+      x1_scale || out.scalar_type() == at::kBFloat16 || out.scalar_type() == at::kInt;
+  need(is_encoded != is_plain, "x2Scale must be INT64 for this out, and only then");
+  Optional offset;
+  if (is_encoded) {
+    const Tensor places = x2_scale.bitwise_right_shift(kOffsetPlace).bitwise_and(511);
+    if (out.scalar_type() == at::kChar) {
+      offset = at::where(places.ge(256), places - 512, places).to(at::kFloat);
+    }
+    x2_scale = x2_scale.bitwise_and(kScaleBits).to(at::kInt).view(at::kFloat);
+  } else {
+    need(!x2_offset, "x2Offset must be null for this out");
+  }
+  const std::optional<int64_t> none;
+  out.copy_(call<Tensor>("custom_pypto::npu_quant_matmul", x1, x2, x2_scale, offset, x1_scale, bias,
+                         std::optional<int64_t>(number_of(out.scalar_type())), none, none, none,
+                         none, std::optional<std::vector<int64_t>>(), Optional()));
+}
+
+CUSTOM_PYPTO_SIM_ACLNN(aclnnDynamicQuant, at::Tensor x, std::optional<at::Tensor> smooth_scales,
+                       at::Tensor& y, at::Tensor& scale) {
+  need(x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16,
+       "x must be FLOAT16 or BFLOAT16");
+  need(x.dim() > 1, "x must have more than 1 dimension");
+  const auto made =
+      call<std::tuple<Tensor, Tensor>>("custom_pypto::npu_dynamic_quant", x, smooth_scales,
+                                       Optional(), std::optional<int64_t>(), "pertoken", 0.0);
+  y.copy_(std::get<0>(made));
+  scale.copy_(std::get<1>(made));
+}
