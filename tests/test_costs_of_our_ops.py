@@ -50,6 +50,11 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
         "coff": 2,
     },
     "linear": lambda _: {"input": meta(2, 3, 64), "weight": meta(48, 64), "bias": meta(48)},
+    "npu_quant_matmul": lambda _: {
+        "x1": meta(2, 3, 64, dtype=torch.int8),
+        "x2": meta(64, 48, dtype=torch.int8),
+        "scale": meta(48, dtype=torch.float32),
+    },
     "npu_mhc_pre": lambda _: {
         "x": meta(5, 4, 16),
         "phi": meta(24, 64, dtype=torch.float32),
@@ -73,6 +78,7 @@ MULTIPLY_ADDS = {
     "npu_sparse_attention_pto": TOKENS * (OF_MLA + OF_INDEXER) + OF_SCORES + OF_ATTENTION,
     "npu_compressor": 24 * 64 * 2 * 48,
     "linear": 6 * 64 * 48,
+    "npu_quant_matmul": 6 * 64 * 48,
     "npu_mhc_pre": 5 * 64 * (24 + 1),
 }
 # Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
@@ -100,6 +106,7 @@ BYTES = {
     # 24 tokens, of which each writes 96 numbers of the state; 2 * 3 rows.
     "npu_compressor": 2 * 64 * (24 + 96) + 4 * (4 * 48 + 24 * 96) + 2 * 6 * 24,
     "linear": 2 * (6 * 64 + 48 * 64 + 6 * 48),
+    "npu_quant_matmul": 6 * 64 + 64 * 48 + 4 * 48,
     "npu_mhc_pre": 2 * 5 * (64 + 16) + 4 * (24 * 64 + 5 * (4 + 16)),
 }
 

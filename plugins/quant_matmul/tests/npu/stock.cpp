@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <tuple>
-#include <vector>
 
 namespace {
 
@@ -18,17 +17,17 @@ using Optional = std::optional<Tensor>;
 constexpr int64_t kScaleBits = 0xffffe000;
 constexpr int kOffsetPlace = 37;
 
-int64_t number_of(at::ScalarType dtype) { return static_cast<int64_t>(dtype); }
-
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnTransQuantParamV2, at::Tensor scale, std::optional<at::Tensor> offset,
                        at::Tensor& out) {
   need(scale.scalar_type() == at::kFloat && scale.numel() > 0, "scale must be FLOAT");
   const Tensor bits = scale.contiguous().view(at::kInt).to(at::kLong).bitwise_and(kScaleBits);
-  const Tensor places = offset ? offset->round().clamp(-256, 255).to(at::kLong).bitwise_and(511)
-                               : at::zeros({1}, out.options());
-  out.copy_(bits + places.bitwise_left_shift(kOffsetPlace));
+  out.copy_(bits);
+  if (offset) {
+    const Tensor places = offset->round().clamp(-256, 255).to(at::kLong).bitwise_and(511);
+    out.add_(places.bitwise_left_shift(kOffsetPlace));
+  }
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2,
@@ -47,18 +46,16 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2,
   need(is_encoded != is_plain, "x2Scale must be INT64 for this out, and only then");
   Optional offset;
   if (is_encoded) {
-    const Tensor places = x2_scale.bitwise_right_shift(kOffsetPlace).bitwise_and(511);
     if (out.scalar_type() == at::kChar) {
-      offset = at::where(places.ge(256), places - 512, places).to(at::kFloat);
+      const Tensor places = x2_scale.bitwise_left_shift(64 - 9 - kOffsetPlace);
+      offset = places.bitwise_right_shift(64 - 9).to(at::kFloat);
     }
     x2_scale = x2_scale.bitwise_and(kScaleBits).to(at::kInt).view(at::kFloat);
   } else {
     need(!x2_offset, "x2Offset must be null for this out");
   }
-  const std::optional<int64_t> none;
   out.copy_(call<Tensor>("custom_pypto::npu_quant_matmul", x1, x2, x2_scale, offset, x1_scale, bias,
-                         std::optional<int64_t>(number_of(out.scalar_type())), none, none, none,
-                         none, std::optional<std::vector<int64_t>>(), Optional()));
+                         static_cast<int64_t>(out.scalar_type())));
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnDynamicQuant, at::Tensor x, std::optional<at::Tensor> smooth_scales,
