@@ -1,12 +1,12 @@
 """Int8 products and quantisation: rows and sizes that reach each kernel, and extreme numbers."""
 
-import custom_pypto  # noqa: F401
+import custom_pypto.core
 import pytest
 import torch
-from custom_pypto_quant_matmul import reference
 from custom_pypto_testing.timing.interleaved import torch_threads
 from torch import Tensor
 
+exact = custom_pypto.core.reference("npu_quant_matmul").function
 product = torch.ops.custom_pypto.npu_quant_matmul
 quantise = torch.ops.custom_pypto.npu_dynamic_quant
 
@@ -29,7 +29,7 @@ def call(rows: int, depth: int, columns: int) -> tuple[Tensor, Tensor, Tensor]:
 def test_any_rows_give_the_product(rows: int, depth: int, columns: int, dtype: torch.dtype) -> None:
     x1, weight, scale = call(rows, depth, columns)
     number = {torch.int8: 1, torch.int32: 3, torch.float16: 5, torch.bfloat16: 15}[dtype]
-    expected = reference.npu_quant_matmul(x1, weight.t(), scale, output_dtype=number)
+    expected = exact(x1, weight.t(), scale, output_dtype=number)
     for threads in (1, 2):
         with torch_threads(threads):
             assert torch.equal(product(x1, weight.t(), scale, output_dtype=dtype), expected)

@@ -229,12 +229,23 @@ class Int8Products {
   Int8Stored* rows_;
 };
 
-// Numbers of at most 2^22, rounded to even; NaN becomes 0, or what its lowest byte is.
+// Numbers of at most 2^22, rounded to even; the NaN of 0 / 0 becomes 0.
 inline void store(int8_t* to, F32 x) {
-  typedef int8_t Bytes __attribute__((vector_size(kLanes)));
+#ifdef __AVX512F__
+  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x));
+#else
   // 1.5 * 2^23: the lowest bits are the integer.
   const I32 bits = reinterpret_cast<I32>(add(x, broadcast(12582912.0f)));
+#ifdef __AVX2__
+  const auto low = reinterpret_cast<__m256i>(bits & 255);
+  const __m128i words =
+      _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  const int64_t bytes = _mm_cvtsi128_si64(_mm_packus_epi16(words, words));
+#else
+  typedef int8_t Bytes __attribute__((vector_size(kLanes)));
   const Bytes bytes = __builtin_convertvector(bits, Bytes);
+#endif
+#endif
   __builtin_memcpy(to, &bytes, sizeof bytes);
 }
 
