@@ -32,7 +32,6 @@ WITHOUT_OPERATOR = {
     "npu_compressor_backward",
     "npu_compressor_train",
     "npu_sparse_flash_mla_metadata",
-    "npu_quant_matmul",
 }
 """Ops that torchair's graph engine cannot have: CANN has no operator of this form. The graphs that
 replay eager kernels have them."""

@@ -2,6 +2,7 @@
 #include <custom_pypto/empty.h>
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/tensor_ops.h>
+#include <torch/csrc/stable/ops.h>
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +17,12 @@ using custom_pypto::npu::KernelChoice;
 namespace {
 
 const KernelChoice multiply_kernels(Multiply::name, {"aclnnQuantMatmulV5"});
-const KernelChoice encode_kernels(Multiply::name, {"aclnnTransQuantParamV2"});
+const KernelChoice encode_kernels(Multiply::name,
+                                  {"aclnnTransQuantParamV3", "aclnnTransQuantParamV2"});
+
+std::optional<Tensor> dense(const std::optional<Tensor>& tensor) {
+  return tensor.has_value() ? std::optional<Tensor>(to_contiguous(*tensor)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -31,12 +37,21 @@ Multiply::Outputs multiply_npu(const Multiply::Arguments& a, const Multiply::Cal
     const int64_t count =
         std::max(a.scale.size(0), a.offset.has_value() ? a.offset->size(0) : int64_t{1});
     scale = empty({count}, ScalarType::Long, a.scale);
-    CUSTOM_PYPTO_LAUNCH(encode_kernels.get(), aclnnTransQuantParamV2, to_contiguous(a.scale),
-                        a.offset, scale);
+    const auto& encode = encode_kernels.get();
+    if (encode.is("aclnnTransQuantParamV3")) {
+      CUSTOM_PYPTO_LAUNCH(encode, aclnnTransQuantParamV3, to_contiguous(a.scale), dense(a.offset),
+                          int64_t{0}, scale);
+    } else {
+      CUSTOM_PYPTO_LAUNCH(encode, aclnnTransQuantParamV2, to_contiguous(a.scale), dense(a.offset),
+                          scale);
+    }
   }
-  const auto& kernel = multiply_kernels.get();
-  CUSTOM_PYPTO_LAUNCH(kernel, aclnnQuantMatmulV5, to_contiguous(a.x1), a.x2, a.pertoken_scale,
-                      scale, none, none, a.offset, none, a.bias, false, false, int64_t{0}, out);
+  // It takes a transposed view, and no other that is not contiguous.
+  const bool is_view = torch::stable::transpose(a.x2, 0, 1).is_contiguous();
+  CUSTOM_PYPTO_LAUNCH(multiply_kernels.get(), aclnnQuantMatmulV5, to_contiguous(a.x1),
+                      is_view ? a.x2 : to_contiguous(a.x2), dense(a.pertoken_scale),
+                      to_contiguous(scale), none, none, dense(a.offset), none, dense(a.bias), false,
+                      false, int64_t{0}, out);
   return {out};
 }
 

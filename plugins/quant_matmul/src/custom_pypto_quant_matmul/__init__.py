@@ -23,10 +23,10 @@ def custom_pypto_fakes() -> Mapping[str, Callable[..., Tensor]]:
 
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
-    """A refusal: QuantBatchMatmulV3 names the result's dtype by a number of its own."""
-    from custom_pypto_blocks.ge_steps import without_operator
+    """The node of npu_quant_matmul, whose dtype has another number in a graph."""
+    from .converter import convert_quant_matmul
 
-    return {"npu_quant_matmul": without_operator("npu_quant_matmul")}
+    return {"npu_quant_matmul": convert_quant_matmul}
 
 
 @hookimpl
