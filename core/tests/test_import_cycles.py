@@ -88,9 +88,7 @@ def test_no_distribution_needs_itself() -> None:
         # `new` writes a test that imports testing, and kernels that include blocks.
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
-        **dict.fromkeys(
-            ["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"
-        ),
+        **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
         **dict.fromkeys(["compressor", "quant_matmul"], "blocks core"),
         "serving": "compressor core",
         "mhc": "blocks core testing",
