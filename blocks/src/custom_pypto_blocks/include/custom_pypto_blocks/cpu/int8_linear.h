@@ -121,9 +121,11 @@ void multiply_int8_rows(const Int8Stored* rows, int64_t row_stride, const int8_t
 
 class Int8Products {
  public:
-  static int64_t scratch_bytes(int64_t depth, int64_t count) {
+  static int64_t scratch_bytes(const Int8LinearTask& task) {
+    const int64_t count = task.count;
     const int64_t integers = count * (kInt8TileOfWeights * kLanes + kFinishedColumns + 1);
-    const int64_t stored = kInt8TileOfWeights * kInt8KeptStride + count * int8_stride_of(depth);
+    const int64_t stored =
+        kInt8TileOfWeights * kInt8KeptStride + count * int8_stride_of(task.depth);
     return (divide_up(integers, 16) * 16) * 4 + stored * static_cast<int64_t>(sizeof(Int8Stored));
   }
 

@@ -33,7 +33,7 @@ struct Int8LinearTask {
   void* out;
   int64_t out_stride;
   int64_t row;    // the place of the first row in row_scale
-  char* scratch;  // scratch(depth, count) bytes, aligned as Scratch is
+  char* scratch;  // scratch(task) bytes, aligned as Scratch is
 };
 
 // Columns that are finished together.
@@ -42,7 +42,7 @@ inline constexpr int64_t kFinishedColumns = 16;
 // The kernel for one dtype of out. int8_linear.h defines an instruction set's kernels.
 struct Int8LinearKernel {
   void (*run)(const Int8LinearTask& task);
-  int64_t (*scratch)(int64_t depth, int64_t count);
+  int64_t (*scratch)(const Int8LinearTask& task);
   // From sums that are known: those of row r and `columns` columns from `column` on begin at
   // sums[r * stride]. There are at most kFinishedColumns.
   void (*finish)(const Int8LinearTask& task, const int32_t* sums, int64_t stride, int64_t column,
