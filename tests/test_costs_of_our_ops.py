@@ -63,6 +63,11 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
         "group_type": 0,
         "split_item": 2,
     },
+    "npu_quant_matmul": lambda _: {
+        "x1": meta(2, 3, 64, dtype=torch.int8),
+        "x2": meta(64, 48, dtype=torch.int8),
+        "scale": meta(48, dtype=torch.float32),
+    },
     "npu_mhc_pre": lambda _: {
         "x": meta(5, 4, 16),
         "phi": meta(24, 64, dtype=torch.float32),
@@ -88,6 +93,7 @@ MULTIPLY_ADDS = {
     "linear": 6 * 64 * 48,
     "npu_weight_quant_batchmatmul": 6 * 64 * 48,
     "npu_grouped_matmul": 6 * 64 * 48,
+    "npu_quant_matmul": 6 * 64 * 48,
     "npu_mhc_pre": 5 * 64 * (24 + 1),
 }
 # Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
@@ -117,6 +123,7 @@ BYTES = {
     "linear": 2 * (6 * 64 + 48 * 64 + 6 * 48),
     "npu_weight_quant_batchmatmul": 2 * (6 * 64 + 2 * 48 + 6 * 48) + 32 * 48,
     "npu_grouped_matmul": 2 * (6 * 64 + 3 * 48 * 64 + 6 * 48),
+    "npu_quant_matmul": 6 * 64 + 64 * 48 + 4 * 48,
     "npu_mhc_pre": 2 * 5 * (64 + 16) + 4 * (24 * 64 + 5 * (4 + 16)),
 }
 

@@ -89,7 +89,7 @@ def test_no_distribution_needs_itself() -> None:
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
         **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
-        "compressor": "blocks core",
+        **dict.fromkeys(["compressor", "quant_matmul"], "blocks core"),
         "serving": "compressor core",
         "weight_quant_matmul": "core",
         "mhc": "blocks core testing",

@@ -43,6 +43,7 @@ TESTS = {
     "linear": ("test_linear.py", "(any_rows and not 100) or infinities or bias"),
     "mhc": ("test_mhc.py", "a_layer_is or one_stream_each or nan_stays"),
     "weight_quant_matmul": ("test_weight_quant_matmul.py", "any_rows and not 40"),
+    "quant_matmul": ("test_quant_matmul.py", "(any_rows and not 110) or bias or rows_of_zeros"),
     "sparse_attention": (
         "test_attention.py test_prologs.py",
         "not (threads or ranges or any_size_are or small_outputs or 300 or 700 or 900 or 2048)",

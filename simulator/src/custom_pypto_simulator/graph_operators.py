@@ -157,6 +157,12 @@ def _sort(
     return values, indices.int()
 
 
+def _trans_quant_param(scale: Tensor, offset: Tensor | None = None, **_: object) -> Tensor:
+    """19 bits of the scale, and the offset as an integer of 9 bits, in a number of 64."""
+    bits = scale.view(torch.int32).long() & 0xFFFFE000
+    return bits if offset is None else bits + ((offset.round().long() & 511) << 37)
+
+
 _OF_TORCH = """
     Abs Add Cos Exp Greater GreaterEqual Less LessEqual Log LogicalAnd LogicalNot LogicalOr Maximum
     Minimum Mul Neg NotEqual Pow Reciprocal Relu Rsqrt Sigmoid Sin Sqrt Square Sub Tanh
@@ -212,6 +218,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "StridedSlice": _strided_slice,
     "Swish": torch.nn.functional.silu,
     "TensorMove": copy_on_device,
+    "TransQuantParamV2": _trans_quant_param,
     "Transpose": lambda x, order: x.permute(order.tolist()),
     "Unsqueeze": _unsqueeze,
 }

@@ -1,7 +1,6 @@
 // CANN's own products of int8 matrices, simulated, as far as the composed op needs them. op-plugin
 // passes these parameters to aclnnQuantMatmulWeightNz, and passed them to aclnnQuantMatmulV4 before
-// aclnnQuantMatmulV5; graphs have the parameters of QuantBatchMatmulV3 in torchair's
-// auto_generated_ge_raw_ops.
+// aclnnQuantMatmulV5. The operator of graphs is among the kernels of quant_matmul.
 #include <ATen/ops/mm.h>
 #include <custom_pypto_simulator/aclnn.h>
 #include <custom_pypto_simulator/fractal_nz.h>
@@ -51,14 +50,4 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulWeightNz, at::Tensor x1, const aclTensor&
            !transpose_x2 && group_size == 0,
        "only the plain product is simulated");
   multiply(x1, custom_pypto_simulator::from_fractal_nz(x2), *x2_scale, x1_scale, out);
-}
-
-// Graphs name this kernel.
-CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantBatchMatmulV3, at::Tensor x1, at::Tensor x2, at::Tensor scale,
-                       std::optional<at::Tensor> offset, std::optional<at::Tensor> bias,
-                       std::optional<at::Tensor> pertoken_scale, int64_t dtype, bool transpose_x1,
-                       bool transpose_x2, at::Tensor& y) {
-  need(!offset && !bias && !transpose_x1 && !transpose_x2, "only the plain product is simulated");
-  need(dtype == ACL_BF16, "dtype must be BFLOAT16");
-  multiply(x1, x2, scale, pertoken_scale, y);
 }

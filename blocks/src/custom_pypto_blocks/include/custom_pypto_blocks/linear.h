@@ -16,14 +16,15 @@ CUSTOM_PYPTO_NAMESPACE_BEGIN
 
 // The rows of a task that are multiplied together: they stay in the L2 cache while weights are
 // read.
-inline int64_t linear_block(const cpu::LinearKernel& kernel, const cpu::LinearTask& task) {
+template <class Kernel, class Task>
+int64_t linear_block(const Kernel& kernel, const Task& task) {
   // Bytes of these rows.
   static const int64_t bytes_of_rows =
       std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
   // A multiple of every tile's rows. Blocks have about as many rows: each reads all weights.
   constexpr int64_t kTiles = 6;
   const int64_t tiles = divide_up(task.count, kTiles);
-  cpu::LinearTask one = task, two = task;
+  Task one = task, two = task;
   one.count = 1;
   two.count = 2;
   const int64_t most = bytes_of_rows / (kTiles * (kernel.scratch(two) - kernel.scratch(one)));
@@ -33,32 +34,32 @@ inline int64_t linear_block(const cpu::LinearKernel& kernel, const cpu::LinearTa
 
 // Runs tasks without scratch, each with rows, in one parallel region. Threads get equal shares of
 // the work of all. The same bits for any number of threads.
-inline void multiply_linear(const cpu::LinearKernel& kernel,
-                            const std::vector<cpu::LinearTask>& tasks) {
+template <class Kernel, class Task>
+void multiply_linear(const Kernel& kernel, const std::vector<Task>& tasks) {
   // The least work of a thread, in multiplications.
   constexpr int64_t kThreadWork = 1 << 18;
   // Weights of a unit of work: several tiles.
   constexpr int64_t kUnitWeights = 16;
   // Reading a weight takes as long as multiplying it by this number of rows.
   constexpr int64_t kRowsOfReading = 4;
-  const auto work_of_unit = [](const cpu::LinearTask& task) {
+  const auto work_of_unit = [](const Task& task) {
     return kUnitWeights * std::max<int64_t>(task.depth, 1) * (task.count + kRowsOfReading);
   };
-  const auto units_of = [](const cpu::LinearTask& task) {
+  const auto units_of = [](const Task& task) {
     return divide_up(task.last - task.first, kUnitWeights);
   };
   int64_t work = 0;
   int64_t bytes = 0;
-  for (const cpu::LinearTask& task : tasks) {
+  for (const Task& task : tasks) {
     work += units_of(task) * work_of_unit(task);
-    cpu::LinearTask part = task;
+    Task part = task;
     part.count = linear_block(kernel, task);
     bytes = std::max(bytes, kernel.scratch(part));
   }
   parallel_for(0, work, kThreadWork, [&](int64_t begin, int64_t end) {
     char* const scratch = Scratch::of_thread(bytes);
     int64_t before = 0;  // the work of the tasks before
-    for (const cpu::LinearTask& whole : tasks) {
+    for (const Task& whole : tasks) {
       // The units that begin in [begin, end).
       const int64_t each = work_of_unit(whole);
       const int64_t units = units_of(whole);
@@ -70,11 +71,12 @@ inline void multiply_linear(const cpu::LinearKernel& kernel,
       before += units * each;
       if (first == last) continue;
       const int64_t block = linear_block(kernel, whole);
-      cpu::LinearTask task = whole;
+      Task task = whole;
       task.scratch = scratch;
       task.first = whole.first + first * kUnitWeights;
       task.last = std::min(whole.last, whole.first + last * kUnitWeights);
       for (int64_t row = 0; row < whole.count; row += block) {
+        task.row = row;
         task.rows = static_cast<const char*>(whole.rows) + row * whole.depth * kernel.element;
         task.out = static_cast<char*>(whole.out) + row * whole.out_stride * kernel.out_bytes;
         task.count = std::min(block, whole.count - row);
@@ -84,8 +86,9 @@ inline void multiply_linear(const cpu::LinearKernel& kernel,
   });
 }
 
-inline void multiply_linear(const cpu::LinearKernel& kernel, const cpu::LinearTask& task) {
-  if (task.count > 0) multiply_linear(kernel, std::vector<cpu::LinearTask>{task});
+template <class Kernel, class Task>
+void multiply_linear(const Kernel& kernel, const Task& task) {
+  if (task.count > 0) multiply_linear(kernel, std::vector<Task>{task});
 }
 
 CUSTOM_PYPTO_NAMESPACE_END

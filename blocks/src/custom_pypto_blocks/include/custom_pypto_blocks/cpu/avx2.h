@@ -105,6 +105,15 @@ inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
                                     _mm256_castpd_ps(_mm256_unpackhi_pd(ab_pairs, cd_pairs)));
   _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(sums), _mm256_extractf128_ps(sums, 1)));
 }
+inline void reduce_add4(I32 a, I32 b, I32 c, I32 d, int32_t* out) {
+  const auto add_pairs = [](I32 x, I32 y) __attribute__((always_inline)) {
+    return reinterpret_cast<I32>(
+        _mm256_hadd_epi32(reinterpret_cast<__m256i>(x), reinterpret_cast<__m256i>(y)));
+  };
+  const auto sums = reinterpret_cast<__m256i>(add_pairs(add_pairs(a, b), add_pairs(c, d)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
+}
 inline float reduce_add(F32 x) {
   float sums[4];
   reduce_add4(x, x, x, x, sums);

@@ -104,6 +104,16 @@ inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
       _mm256_add_ps(_mm512_castps512_ps256(sums), _mm512_extractf32x8_ps(sums, 1));
   _mm_storeu_ps(out, _mm_add_ps(_mm256_castps256_ps128(halves), _mm256_extractf128_ps(halves, 1)));
 }
+inline void reduce_add4(I32 a, I32 b, I32 c, I32 d, int32_t* out) {
+  const auto add_halves = [](I32 x) __attribute__((always_inline)) {
+    const auto both = reinterpret_cast<__m512i>(x);
+    return _mm256_add_epi32(_mm512_castsi512_si256(both), _mm512_extracti64x4_epi64(both, 1));
+  };
+  const __m256i sums = _mm256_hadd_epi32(_mm256_hadd_epi32(add_halves(a), add_halves(b)),
+                                         _mm256_hadd_epi32(add_halves(c), add_halves(d)));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out),
+                   _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1)));
+}
 inline float reduce_add(F32 x) {
   float sums[4];
   reduce_add4(x, x, x, x, sums);

@@ -26,6 +26,7 @@ struct LinearTask {
   int64_t last;
   void* out;
   int64_t out_stride;
+  int64_t row;    // the place of the first row in the whole product
   char* scratch;  // scratch(task) bytes, aligned as Scratch is
 };
 

@@ -89,6 +89,9 @@ inline void store(Fp16* p, F32 x) { vst1_u16(&p->bits, vreinterpret_u16_f16(vcvt
 inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   store(out, vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)));
 }
+inline void reduce_add4(I32 a, I32 b, I32 c, I32 d, int32_t* out) {
+  store(out, vpaddq_s32(vpaddq_s32(a, b), vpaddq_s32(c, d)));
+}
 inline float reduce_add(F32 x) { return vaddvq_f32(x); }
 inline float reduce_max(F32 x) { return vmaxvq_f32(x); }
 

@@ -78,6 +78,10 @@ inline void reduce_add4(F32 a, F32 b, F32 c, F32 d, float* out) {
   const F32 x[4] = {a, b, c, d};
   for (int i = 0; i < 4; ++i) out[i] = (x[i][0] + x[i][2]) + (x[i][1] + x[i][3]);
 }
+inline void reduce_add4(I32 a, I32 b, I32 c, I32 d, int32_t* out) {
+  const I32 x[4] = {a, b, c, d};
+  for (int i = 0; i < 4; ++i) out[i] = (x[i][0] + x[i][2]) + (x[i][1] + x[i][3]);
+}
 inline float reduce_add(F32 x) { return (x[0] + x[2]) + (x[1] + x[3]); }
 inline float reduce_max(F32 x) {
   const float a = x[0] > x[1] ? x[0] : x[1];

@@ -19,7 +19,7 @@
 //   scale_by_power(x, n)         x * 2^n for integers n <= 127; zero for n <= -150, and perhaps
 //                                wherever n <= -127
 //   reduce_add, reduce_max       over the lanes; the order of additions depends on nothing else
-//   reduce_add4(a, b, c, d, out) each of four vectors summed over its lanes
+//   reduce_add4(a, b, c, d, out) each of four vectors summed over its lanes; of int32 too
 //   transpose(rows)              row i, lane j becomes row j, lane i; moves bits
 //   keep_at_least(values, threshold, position, kept, positions)
 //                                of kLanes integers, writes those >= threshold to `kept`, and their
