@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from custom_pypto_weight_quant_matmul import unpack_int4
+from custom_pypto_weight_quant_matmul import pack_int4
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -24,6 +24,8 @@ _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 # As int32: it turns numbers from 0 into two's complement, eight of 4 bits or four of 8.
 _SIGNS = {4: -0x77777778, 8: -0x7F7F7F80}
 _MULTIPLE = 32
+# More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
+_MOST_ROWS = 256
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 
 
@@ -54,19 +56,19 @@ class QuantizedLinear(nn.Module):
     offsets: Tensor | None
     bias: Tensor | None
 
-    def __init__(self, weights: _Weights, bias: Tensor | None, training: bool) -> None:
+    def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
         super().__init__()
+        self.is_torch_fast = is_torch_fast
         groups, columns = weights.scales.shape[0], weights.numbers.shape[0]
         self.in_features = weights.numbers.shape[1] * 32 // weights.bits
         self.out_features = columns
         self.group_size = self.in_features // groups if groups > 1 else 0
-        self.training = training
-        numbers = weights.numbers if weights.bits == 4 else weights.numbers.view(torch.int8)
+        numbers = weights.numbers.contiguous()
         zeros = weights.zeros if weights.zeros is not None and weights.zeros.any() else None
         buffers = {
-            "numbers": numbers.contiguous(),
+            "numbers": numbers if weights.bits == 4 else numbers.view(torch.int8),
             "scales": weights.scales.contiguous(),
-            "offsets": None if zeros is None else (-zeros).to(weights.scales.dtype),
+            "offsets": None if zeros is None else -zeros.to(weights.scales.dtype),
             "bias": bias,
         }
         for name, each in buffers.items():
@@ -95,8 +97,10 @@ class QuantizedLinear(nn.Module):
     @property
     def weight(self) -> Tensor:
         """The weights [N, K] that the numbers stand for, made at each call."""
-        numbers = self.numbers if self.numbers.dtype == torch.int8 else unpack_int4(self.numbers)
-        groups = numbers.unflatten(1, (self.scales.shape[0], -1)).to(self.scales.dtype)
+        numbers = self.numbers.view(torch.int8)
+        if self.numbers.dtype == torch.int32:
+            numbers = torch.stack((numbers << 4 >> 4, numbers >> 4), -1).flatten(1)
+        groups = numbers.view(len(numbers), len(self.scales), -1).to(self.scales.dtype)
         if self.offsets is not None:
             groups = groups + self.offsets.t().unsqueeze(-1)
         return (groups * self.scales.t().unsqueeze(-1)).flatten(1)
@@ -110,6 +114,12 @@ class QuantizedLinear(nn.Module):
             and not (torch.is_grad_enabled() and x.requires_grad)
             and not torch.is_autocast_enabled("cpu")
             and forward_ad._current_level < 0
+            and not (
+                self.is_torch_fast
+                and x.dtype != torch.float32
+                and not torch.compiler.is_compiling()
+                and x.numel() > _MOST_ROWS * self.in_features
+            )
         )
 
     def _save_to_state_dict(self, *_: Any, **__: Any) -> NoReturn:
@@ -119,23 +129,29 @@ class QuantizedLinear(nn.Module):
         )
 
 
-def replace_quantized(model: nn.Module) -> None:
-    """Replace the quantised linear layers in a model. What the op does not serve stays, and warns."""
+def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
+    """Replace the quantised linear layers in a model; those that the op does not serve stay.
+
+    Args:
+        model: whose layers, not itself.
+        is_torch_fast: whether torch multiplies many rows of 16 bits faster.
+    """
     replaced: dict[nn.Module, nn.Module | None] = {}
     for parent in list(model.modules()):
         for name, module in parent.named_children():
             if module not in replaced:
-                replaced[module] = _replacement(module)
+                replaced[module] = _replacement(module, is_torch_fast)
             if (ours := replaced[module]) is not None:
                 setattr(parent, name, ours)
 
 
-def _replacement(module: nn.Module) -> QuantizedLinear | None:
+def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
     kind = type(module).__name__
     if isinstance(module, nn.Linear) and hasattr(module, "quantization_scheme"):
         read = _of_compressed_tensors
         # Its own forward is no hook.
-        is_hooked = hasattr(module, "_hf_hook") or module._forward_hooks or module._forward_pre_hooks
+        hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
+        is_hooked = hooks > 0 or hasattr(module, "_hf_hook")
     elif kind in _GPTQ + _AWQ and isinstance(getattr(module, "qweight", None), Tensor):
         read, is_hooked = (_of_gptq if kind in _GPTQ else _of_awq), has_hooks(module)
     else:
@@ -145,7 +161,8 @@ def _replacement(module: nn.Module) -> QuantizedLinear | None:
             raise _NotServedError(f"a {kind} has hooks, such as those of offloading")
         if (weights := read(module)) is None:
             return None
-        return _checked(module, weights)
+        _check(module, weights)
+        return QuantizedLinear(weights, module.bias, is_torch_fast).train(module.training)
     except _NotServedError as error:
         reason = str(error)
     except (AttributeError, RuntimeError, TypeError) as error:
@@ -154,7 +171,7 @@ def _replacement(module: nn.Module) -> QuantizedLinear | None:
     return None
 
 
-def _checked(module: Any, weights: _Weights) -> QuantizedLinear:
+def _check(module: Any, weights: _Weights) -> None:
     rows, depth = module.out_features, module.in_features
     groups, size = weights.scales.shape[0], weights.group_size
     _refuse(weights.numbers.device.type != "cpu", "quantised weights are not on a CPU")
@@ -169,7 +186,6 @@ def _checked(module: Any, weights: _Weights) -> QuantizedLinear:
         or (weights.zeros is not None and weights.zeros.shape != weights.scales.shape)
     ):
         raise TypeError("the sizes of its buffers")
-    return QuantizedLinear(weights, module.bias, module.training)
 
 
 def _refuse(condition: bool, reason: str) -> None:
@@ -197,8 +213,8 @@ def _of_compressed_tensors(module: Any) -> _Weights | None:
             # Packed along N.
             zeros = _unpacked(zeros.t(), bits)[:, : module.out_features] - 2 ** (bits - 1)
     else:
-        numbers = weight.contiguous().view(torch.int32) if bits == 8 else None
-        _refuse(numbers is None, "weights of int4 in int8")
+        _refuse(bits != 8, "weights of int4 in int8")
+        numbers = module.weight.contiguous().view(torch.int32)
         zeros = None if zeros is None else zeros.reshape(len(zeros), -1).t()
     scales = module.weight_scale
     return _Weights(numbers, scales.reshape(len(scales), -1).t(), zeros, bits, arguments.group_size)
@@ -222,12 +238,11 @@ def _of_awq(module: Any) -> _Weights:
     # Packed along N, each eight in an order of their own.
     order = torch.tensor(_AWQ_ORDER, device=module.qweight.device)
     numbers, zeros = (
-        _unpacked(each, 4).unflatten(1, (-1, 8))[..., order].flatten(1)
+        _unpacked(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
         for each in (module.qweight, module.qzeros)
     )
-    numbers = numbers.t().to(torch.uint8)
-    words = (numbers[:, ::2] | numbers[:, 1::2] << 4).view(torch.int32)
-    return _Weights(words ^ _SIGNS[4], module.scales, zeros - 8, 4, module.group_size)
+    words = pack_int4(numbers.t().contiguous() - 8)
+    return _Weights(words, module.scales, zeros - 8, 4, module.group_size)
 
 
 def _bits_of_gptqmodel(module: Any) -> int:
@@ -238,7 +253,9 @@ def _bits_of_gptqmodel(module: Any) -> int:
     has_run = getattr(module, "_cpu_transformed", False) or (
         getattr(module, "linear_mode", None) is not None
     )
-    _refuse(has_run, "the model has run, so that weights have another layout: call use_linear first")
+    _refuse(
+        has_run, "the model has run, so that weights have another layout: call use_linear first"
+    )
     return bits
 
 
