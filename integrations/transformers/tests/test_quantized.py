@@ -1,6 +1,7 @@
-"""use_linear: layers of quantised checkpoints; modules made by hand stand for those of packages."""
+"""use_linear: layers of quantised checkpoints; layers made by hand stand for those of packages."""
 
 import copy
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,11 @@ from tiny_models import OpCalls, assert_close
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-GPTQ, AWQ = (type(name, (nn.Module,), {}) for name in ("TorchLinear", "AwqTorchLinear"))
-OF_GPTQMODEL = {"adapter": None, "online_full_had": False, "online_partial_had": False}
-SIZES: dict[str, int] = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
+SIZES: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
+CONFIG = LlamaConfig(**SIZES, vocab_size=64, num_attention_heads=2)
+NAMES = {"gptq": "TorchLinear", "awq": "AwqTorchLinear"}
+# What gptqmodel's layers have.
+OWN = {"adapter": None, "online_full_had": False, "online_partial_had": False, "bits": 0}
 
 
 def pack(numbers: Tensor, bits: int, order: Any = slice(None)) -> Tensor:
@@ -23,70 +26,97 @@ def pack(numbers: Tensor, bits: int, order: Any = slice(None)) -> Tensor:
     return (numbers << torch.arange(0, 32, bits)).sum(-1).to(torch.int32)
 
 
-def stand_in(
-    kind: str, rows: int, depth: int, bits: int, group: int, **changes: Any
-) -> tuple[Any, Tensor]:
+def stand_in(kind: str, rows: int, depth: int, bits: int, group: int, **changes: Any) -> Any:
     """Make a layer of random numbers, and the weight that it stands for."""
-    most, half = 2**bits, 2 ** (bits - 1)
+    most, half, order = 2**bits, 2 ** (bits - 1), [0, 2, 4, 6, 1, 3, 5, 7]
     numbers, zeros = (torch.randint(0, most, (rows, each)) for each in (depth, depth // group))
-    zeros = torch.full_like(zeros, half) if kind in ("packed", "int") else zeros
+    zeros = torch.full_like(zeros, half) if kind == "packed" else zeros
     scales = torch.rand(zeros.shape) / most / 2
     weight = (numbers - zeros.repeat_interleave(group, 1)) * scales.repeat_interleave(group, 1)
-    layer = nn.Linear(depth, rows, bias=False)
-    del layer.weight
-    values = {"in_features": depth, "out_features": rows, "bits": bits, "group_size": group}
-    if kind in ("gptq", "gptq 1", "awq"):
-        layer = (AWQ if kind == "awq" else GPTQ)()
-        version, order = (1 if kind == "gptq 1" else 2), [0, 2, 4, 6, 1, 3, 5, 7]
-        qweight, qzeros = pack(numbers, bits).t(), pack((zeros.t() - 2 + version) % most, bits)
-        if kind == "awq":
-            qweight, qzeros = (pack(each.t(), bits, order) for each in (numbers, zeros))
-        values |= {"qweight": qweight, "qzeros": qzeros, "scales": scales.t(), "bias": None}
-        values |= {"g_idx": torch.arange(depth).int() // group, "qzero_format": lambda: version}
-        values |= OF_GPTQMODEL
+    layer = type(NAMES[kind], (nn.Linear,), {}) if kind in NAMES else nn.Linear
+    values: dict[str, Any] = {**OWN, "bits": bits, "group_size": group, "weight_scale": scales}
+    values |= {"scales": scales.t(), "g_idx": torch.arange(depth).int() // group}
+    if kind == "gptq":
+        values |= {"qweight": pack(numbers, bits).t(), "qzero_format": lambda: 1}
+        values["qzeros"] = pack((zeros.t() - 1) % most, bits)
+    elif kind == "awq":
+        values["qweight"], values["qzeros"] = (pack(x.t(), bits, order) for x in (numbers, zeros))
+    elif kind == "int":
+        values |= {"weight": numbers - half, "weight_zero_point": zeros - half}
     else:
-        is_packed, signed = kind.startswith("packed"), [(x - half).char() for x in (numbers, zeros)]
-        values["weight_packed" if is_packed else "weight"] = (
-            pack(numbers, bits) if is_packed else signed[0]
-        )
-        if "asymmetric" in kind:
-            values["weight_zero_point"] = pack(zeros.t(), bits).t() if is_packed else signed[1]
-        weights = {"num_bits": bits, "type": "int", "strategy": "group", "group_size": group}
-        scheme = {"weights": SimpleNamespace(**{**weights, **changes})}
-        scheme |= dict.fromkeys(["input_activations", "output_activations"])
-        values |= {"weight_scale": scales}
-        values["quantization_scheme"] = SimpleNamespace(**{**scheme, **changes})
+        values["weight_packed"] = pack(numbers, bits)
+        values["weight_zero_point"] = None if kind == "packed" else pack(zeros.t(), bits).t()
+    if kind not in NAMES:
+        scheme = {"num_bits": bits, "type": "int", "strategy": "group", "group_size": group}
+        scheme |= {"input_activations": None, "output_activations": None, **changes}
+        values["quantization_scheme"] = SimpleNamespace(**scheme, weights=SimpleNamespace(**scheme))
+    made: Any = layer(depth, rows, bias=False)
+    del made.weight
     for name, value in {**values, **changes}.items():
-        setattr(layer, name, nn.Parameter(value, False) if isinstance(value, Tensor) else value)
-    return layer, weight
+        value = value.char() if isinstance(value, Tensor) and value.dtype == torch.int64 else value
+        setattr(made, name, nn.Parameter(value, False) if isinstance(value, Tensor) else value)
+    return made, weight
 
 
-@pytest.mark.parametrize("bits", [4, 8])
-@pytest.mark.parametrize("kind", ["packed", "packed asymmetric", "int asymmetric", "gptq 1", "awq"])
+def compare(ours: Any, theirs: Any) -> None:
+    use_linear(ours)
+    tokens = torch.arange(9)[None]
+    with OpCalls() as ops:
+        assert_close(ours(tokens).logits, theirs(tokens).logits)
+    assert [name for name, _ in ops.calls].count("npu_weight_quant_batchmatmul") == 14
+    results = [each.generate(tokens, max_new_tokens=6, do_sample=False) for each in (ours, theirs)]
+    assert torch.equal(*results)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bits"),
+    [
+        ("packed", 4),
+        ("packed", 8),
+        ("asymmetric", 4),
+        ("int", 8),
+        ("gptq", 4),
+        ("gptq", 8),
+        ("awq", 4),
+    ],
+)
 @pytest.mark.usefixtures("no_grad")
 def test_tokens_are_those_of_dequantised_weights(kind: str, bits: int) -> None:
-    if bits != {"awq": 4, "int asymmetric": 8}.get(kind, bits):
-        pytest.skip("the format has no such weights")
     torch.manual_seed(0)
-    model = LlamaForCausalLM(LlamaConfig(**SIZES, vocab_size=64, num_attention_heads=2)).eval()
+    model = LlamaForCausalLM(CONFIG).eval()
     ours = copy.deepcopy(model)
     for name, layer in model.named_modules():
         if "proj" in name:
             group = 32 if "mlp" in name else layer.in_features
             other, layer.weight.data = stand_in(kind, *layer.weight.shape, bits, group)
             ours.set_submodule(name, other)
-    use_linear(ours)
-    tokens = torch.arange(9)[None]
-    with OpCalls() as ops:
-        assert_close(ours(tokens).logits, model(tokens).logits)
-    assert [name for name, _ in ops.calls].count("npu_weight_quant_batchmatmul") == 14
-    results = [each.generate(tokens, max_new_tokens=6, do_sample=False) for each in (ours, model)]
-    assert torch.equal(*results)
-    layer, many = ours.model.layers[0].mlp.down_proj, torch.rand(300, 96)
-    layer.is_torch_fast = True
-    assert_close(layer(many.bfloat16()).float(), many @ layer.weight.t(), 2e-2)
+    compare(ours, model)
+    down, many = ours.model.layers[0].mlp.down_proj, torch.rand(300, 96)
+    down.is_torch_fast = True
+    assert_close(down(many.bfloat16()).float(), many @ down.weight.t(), 2e-2)
     with pytest.raises(NotImplementedError, match="save the model before"):
         ours.state_dict()
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_a_checkpoint_of_compressed_tensors(tmp_path: Path) -> None:
+    package = pytest.importorskip("compressed_tensors")
+    torch.manual_seed(0)
+    model, weights = (
+        LlamaForCausalLM(CONFIG),
+        {"num_bits": 4, "strategy": "group", "group_size": 32},
+    )
+    groups = {"all": {"targets": ["Linear"], "weights": weights}}
+    config = package.QuantizationConfig(config_groups=groups, ignore=["lm_head"])
+    package.quantization.apply_quantization_config(model, config)
+    for layer in model.modules():
+        if hasattr(layer, "weight_scale"):
+            nn.init.uniform_(layer.weight_scale, 0.005, 0.01)
+    compressor = package.ModelCompressor.from_pretrained_model(model)
+    compressor.compress_model(model)
+    model.save_pretrained(tmp_path)
+    compressor.update_config(tmp_path)
+    compare(*(LlamaForCausalLM.from_pretrained(tmp_path) for _ in range(2)))
 
 
 @pytest.mark.parametrize(
