@@ -13,11 +13,10 @@ from tiny_models import OpCalls, assert_close
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
-SIZES: dict[str, Any] = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
-CONFIG = LlamaConfig(**SIZES, vocab_size=64, num_attention_heads=2)
+CONFIG = LlamaConfig(
+    vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2
+)
 NAMES = {"gptq": "TorchLinear", "awq": "AwqTorchLinear"}
-# What gptqmodel's layers have.
-OWN = {"adapter": None, "online_full_had": False, "online_partial_had": False, "bits": 0}
 
 
 def pack(numbers: Tensor, bits: int, order: Any = slice(None)) -> Tensor:
@@ -34,10 +33,11 @@ def stand_in(kind: str, rows: int, depth: int, bits: int, group: int, **changes:
     scales = torch.rand(zeros.shape) / most / 2
     weight = (numbers - zeros.repeat_interleave(group, 1)) * scales.repeat_interleave(group, 1)
     layer = type(NAMES[kind], (nn.Linear,), {}) if kind in NAMES else nn.Linear
-    values: dict[str, Any] = {**OWN, "bits": bits, "group_size": group, "weight_scale": scales}
+    values: dict[str, Any] = {"bits": bits, "group_size": group, "weight_scale": scales}
     values |= {"scales": scales.t(), "g_idx": torch.arange(depth).int() // group}
+    values |= dict.fromkeys(["adapter", "online_full_had", "online_partial_had"])
     if kind == "gptq":
-        values |= {"qweight": pack(numbers, bits).t(), "qzero_format": lambda: 1}
+        values["qweight"], values["qzero_format"] = pack(numbers, bits).t(), lambda: 1
         values["qzeros"] = pack((zeros.t() - 1) % most, bits)
     elif kind == "awq":
         values["qweight"], values["qzeros"] = (pack(x.t(), bits, order) for x in (numbers, zeros))
@@ -69,26 +69,17 @@ def compare(ours: Any, theirs: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "bits"),
-    [
-        ("packed", 4),
-        ("packed", 8),
-        ("asymmetric", 4),
-        ("int", 8),
-        ("gptq", 4),
-        ("gptq", 8),
-        ("awq", 4),
-    ],
+    "case", ["packed 4", "packed 8", "zeros 4", "int 8", "gptq 4", "gptq 8", "awq 4"]
 )
 @pytest.mark.usefixtures("no_grad")
-def test_tokens_are_those_of_dequantised_weights(kind: str, bits: int) -> None:
-    torch.manual_seed(0)
+def test_tokens_are_those_of_dequantised_weights(case: str) -> None:
+    kind, bits = case.split()
     model = LlamaForCausalLM(CONFIG).eval()
     ours = copy.deepcopy(model)
     for name, layer in model.named_modules():
         if "proj" in name:
             group = 32 if "mlp" in name else layer.in_features
-            other, layer.weight.data = stand_in(kind, *layer.weight.shape, bits, group)
+            other, layer.weight.data = stand_in(kind, *layer.weight.shape, int(bits), group)
             ours.set_submodule(name, other)
     compare(ours, model)
     down, many = ours.model.layers[0].mlp.down_proj, torch.rand(300, 96)
@@ -119,23 +110,24 @@ def test_a_checkpoint_of_compressed_tensors(tmp_path: Path) -> None:
     compare(*(LlamaForCausalLM.from_pretrained(tmp_path) for _ in range(2)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "bits", "changes", "reason"),
-    [
-        ("gptq", 4, {"g_idx": torch.arange(64).int() % 2}, "g_idx is an order of activations"),
-        ("gptq", 4, {"linear_mode": "inference"}, "call use_linear first"),
-        ("gptq", 2, {}, "weights of 2 bits"),
-        ("awq", 4, {"adapter": "lora"}, "an adapter"),
-        ("packed", 4, {"input_activations": "int8"}, "activations are quantised"),
-        ("packed", 4, {"type": "float"}, "weights are float4"),
-        ("packed", 4, {"strategy": "block"}, "scales by block"),
-        ("packed", 4, {"_hf_hook": "offload"}, "has hooks"),
-        ("packed", 4, {"group_size": 16}, "groups of 16"),
-        ("packed", 4, {"out_features": 8}, "another than the tested releases have"),
-    ],
-)
-def test_refused(kind: str, bits: int, changes: dict[str, Any], reason: str) -> None:
-    model = nn.Sequential(stand_in(kind, 16, 64, bits, 32, **changes)[0])
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "g_idx is an order of activations": ("gptq 4", {"g_idx": torch.arange(64).int() % 2}),
+    "call use_linear first": ("gptq 4", {"linear_mode": "inference"}),
+    "weights of 2 bits": ("gptq 2", {}),
+    "an adapter": ("awq 4", {"adapter": "lora"}),
+    "activations are quantised": ("packed 4", {"input_activations": "int8"}),
+    "scales by block": ("packed 4", {"strategy": "block"}),
+    "has hooks": ("packed 4", {"_hf_hook": "offload"}),
+    "groups of 16": ("packed 4", {"group_size": 16}),
+    "another than the tested releases have": ("packed 4", {"out_features": 8}),
+}
+
+
+@pytest.mark.parametrize("reason", REFUSED)
+def test_refused(reason: str) -> None:
+    case, changes = REFUSED[reason]
+    kind, bits = case.split()
+    model = nn.Sequential(stand_in(kind, 16, 64, int(bits), 32, **changes)[0])
     with pytest.warns(UserWarning, match=f"leaves quantised layers to their own code: .*{reason}"):
         use_linear(model)
     assert not isinstance(model[0], QuantizedLinear)

@@ -42,26 +42,18 @@ class _Weights(NamedTuple):
 
 
 class QuantizedLinear(nn.Module):
-    """A linear layer of int8 or int4 weights: (numbers + offsets) * scales.
+    """A linear layer of int8 or int4 weights: (numbers + offsets) * scales."""
 
-    Buffers:
-        numbers: int8 [N, K], or int32 [N, K / 8], which packs int4.
-        scales: [G, N], or [1, 1].
-        offsets: as scales; None if all are 0.
-        bias: [N] or None.
-    """
-
-    numbers: Tensor
-    scales: Tensor
-    offsets: Tensor | None
+    numbers: Tensor  # int8 [N, K], or int32 [N, K / 8], which packs int4
+    scales: Tensor  # [G, N], or [1, 1]
+    offsets: Tensor | None  # as scales; None if all are 0
     bias: Tensor | None
 
     def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
         super().__init__()
         self.is_torch_fast = is_torch_fast
-        groups, columns = weights.scales.shape[0], weights.numbers.shape[0]
+        groups, self.out_features = len(weights.scales), len(weights.numbers)
         self.in_features = weights.numbers.shape[1] * 32 // weights.bits
-        self.out_features = columns
         self.group_size = self.in_features // groups if groups > 1 else 0
         numbers = weights.numbers.contiguous()
         zeros = weights.zeros if weights.zeros is not None and weights.zeros.any() else None
@@ -73,11 +65,6 @@ class QuantizedLinear(nn.Module):
         }
         for name, each in buffers.items():
             self.register_buffer(name, None if each is None else each.detach())
-
-    def extra_repr(self) -> str:
-        """Give the sizes."""
-        bits = 8 if self.numbers.dtype == torch.int8 else 4
-        return f"{self.in_features}, {self.out_features}, bits={bits}, group_size={self.group_size}"
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Compute [*, N] from [*, K]."""
@@ -130,12 +117,7 @@ class QuantizedLinear(nn.Module):
 
 
 def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
-    """Replace the quantised linear layers in a model; those that the op does not serve stay.
-
-    Args:
-        model: whose layers, not itself.
-        is_torch_fast: whether torch multiplies many rows of 16 bits faster.
-    """
+    """Replace the quantised linear layers in a model; those that the op does not serve stay."""
     replaced: dict[nn.Module, nn.Module | None] = {}
     for parent in list(model.modules()):
         for name, module in parent.named_children():
@@ -202,9 +184,8 @@ def _of_compressed_tensors(module: Any) -> _Weights | None:
     is_quantised = scheme.input_activations is not None or scheme.output_activations is not None
     _refuse(is_quantised, "activations are quantised")
     _refuse(arguments.type != "int" or bits not in _SIGNS, f"weights are {arguments.type}{bits}")
-    _refuse(
-        arguments.strategy not in ("channel", "group", "tensor"), f"scales by {arguments.strategy}"
-    )
+    strategy = arguments.strategy
+    _refuse(strategy not in ("channel", "group", "tensor"), f"scales by {strategy}")
     _refuse(hasattr(module, "weight_g_idx"), "weights in groups of an order of activations")
     zeros = getattr(module, "weight_zero_point", None)
     if packed is not None:
@@ -253,9 +234,7 @@ def _bits_of_gptqmodel(module: Any) -> int:
     has_run = getattr(module, "_cpu_transformed", False) or (
         getattr(module, "linear_mode", None) is not None
     )
-    _refuse(
-        has_run, "the model has run, so that weights have another layout: call use_linear first"
-    )
+    _refuse(has_run, "the model has run, and its weights have changed: call use_linear first")
     return bits
 
 
