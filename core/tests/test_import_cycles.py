@@ -99,6 +99,6 @@ def test_no_distribution_needs_itself() -> None:
         "lightning_indexer": "blocks core testing",
         **dict.fromkeys(["grouped_matmul", "lightning_indexer_prolog"], "blocks core"),
         "sparse_attention": "blocks core lightning_indexer testing",
-        "transformers": "core grouped_matmul linear sparse_attention",
+        "transformers": "core grouped_matmul linear sparse_attention weight_quant_matmul",
         "mindspore": "contract core",
     }

@@ -15,6 +15,7 @@ from torch.autograd import forward_ad
 
 from .fallback import warn_once
 from .parts import Parts
+from .quantized import replace_quantized
 from .switch import set_class
 
 # torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
@@ -29,12 +30,18 @@ def use_linear(model: nn.Module) -> None:
 
     On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
     ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
-    other devices, for other dtypes than bfloat16, float16 and float32, for quantized or sparse
-    tensors, under autocast and in forward-mode derivatives; of experts also under torch.compile,
-    for gradients, for many tokens in 16 bits where torch has instructions of bf16, and where they
-    have biases or transposed weights.
+    other devices, for other dtypes than bfloat16, float16 and float32, for sparse tensors, under
+    autocast and in forward-mode derivatives; of experts also under torch.compile, for gradients,
+    for many tokens in 16 bits where torch has instructions of bf16, and where they have biases or
+    transposed weights.
+
+    Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
+    compressed-tensors, GPTQ and AWQ, are replaced; what the op does not serve stays, with a
+    warning. Call it before the first forward pass, in which those packages dequantise the weights
+    or lay them out for their own kernels. The model can then no longer be saved.
     """
     is_torch_fast = core.cpu_isa("linear") in _WITH_BF16
+    replace_quantized(model, is_torch_fast)
     use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast else None)
     if (difference := _difference_of_experts()) is not None:
         warn_once(difference, "use_linear leaves experts to transformers")

@@ -1,0 +1,246 @@
+"""Linear layers of quantised checkpoints on the op npu_weight_quant_batchmatmul.
+
+The packages that load such checkpoints are no dependency: their modules are known by names.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+import torch
+from custom_pypto_weight_quant_matmul import pack_int4
+from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.nn import functional
+
+from .fallback import has_hooks, warn_once
+
+# gptqmodel's classes whose buffers are those of the checkpoint until the first forward pass.
+_GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Linear")
+_AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
+# Where AWQ has each of eight neighbours in an int32.
+_AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
+# As int32: it turns numbers from 0 into two's complement, eight of 4 bits or four of 8.
+_SIGNS = {4: -0x77777778, 8: -0x7F7F7F80}
+_MULTIPLE = 32
+# More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
+_MOST_ROWS = 256
+_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+
+
+class _NotServedError(Exception):
+    """Says why a layer keeps its own code."""
+
+
+class _Weights(NamedTuple):
+    numbers: Tensor  # int32 words [N, K * bits / 32], each number two's complement
+    scales: Tensor  # [G, N], or [1, 1]
+    zeros: Tensor | None  # [G, N], on the scale of the numbers
+    bits: int
+    group_size: int | None  # None or -1: a scale for each column, or one
+
+
+class QuantizedLinear(nn.Module):
+    """A linear layer of int8 or int4 weights: (numbers + offsets) * scales."""
+
+    numbers: Tensor  # int8 [N, K], or int32 [N, K / 8], which packs int4
+    scales: Tensor  # [G, N], or [1, 1]
+    offsets: Tensor | None  # as scales; None if all are 0
+    bias: Tensor | None
+
+    def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
+        super().__init__()
+        self.is_torch_fast = is_torch_fast
+        groups, self.out_features = len(weights.scales), len(weights.numbers)
+        self.in_features = weights.numbers.shape[1] * 32 // weights.bits
+        self.group_size = self.in_features // groups if groups > 1 else 0
+        numbers = weights.numbers.contiguous()
+        zeros = weights.zeros if weights.zeros is not None and weights.zeros.any() else None
+        buffers = {
+            "numbers": numbers if weights.bits == 4 else numbers.view(torch.int8),
+            "scales": weights.scales.contiguous(),
+            "offsets": None if zeros is None else -zeros.to(weights.scales.dtype),
+            "bias": bias,
+        }
+        for name, each in buffers.items():
+            self.register_buffer(name, None if each is None else each.detach())
+
+    def forward(self, input: Tensor) -> Tensor:  # noqa: A002
+        """Compute [*, N] from [*, K]."""
+        bias = None if self.bias is None else self.bias.to(input.dtype)
+        if not self._is_for_op(input):
+            return functional.linear(input, self.weight.to(input.dtype), bias)
+        result: Tensor = npu_weight_quant_batchmatmul(
+            input,
+            self.numbers.t(),
+            self.scales.to(input.dtype),
+            None if self.offsets is None else self.offsets.to(input.dtype),
+            bias=bias,
+            antiquant_group_size=self.group_size,
+        )
+        return result
+
+    @property
+    def weight(self) -> Tensor:
+        """The weights [N, K] that the numbers stand for, made at each call."""
+        numbers = self.numbers.view(torch.int8)
+        if self.numbers.dtype == torch.int32:
+            numbers = torch.stack((numbers << 4 >> 4, numbers >> 4), -1).flatten(1)
+        groups = numbers.view(len(numbers), len(self.scales), -1).to(self.scales.dtype)
+        if self.offsets is not None:
+            groups = groups + self.offsets.t().unsqueeze(-1)
+        return (groups * self.scales.t().unsqueeze(-1)).flatten(1)
+
+    def _is_for_op(self, x: Tensor) -> bool:
+        return (
+            x.device.type == self.numbers.device.type == "cpu"
+            and x.layout == torch.strided
+            and not x.is_nested
+            and x.dtype in _DTYPES
+            and not (torch.is_grad_enabled() and x.requires_grad)
+            and not torch.is_autocast_enabled("cpu")
+            and forward_ad._current_level < 0
+            and not (
+                self.is_torch_fast
+                and x.dtype != torch.float32
+                and not torch.compiler.is_compiling()
+                and x.numel() > _MOST_ROWS * self.in_features
+            )
+        )
+
+    def _save_to_state_dict(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            "use_linear has laid out quantised weights anew, which no checkpoint holds: save the"
+            " model before use_linear"
+        )
+
+
+def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
+    """Replace the quantised linear layers in a model; those that the op does not serve stay."""
+    replaced: dict[nn.Module, nn.Module | None] = {}
+    for parent in list(model.modules()):
+        for name, module in parent.named_children():
+            if module not in replaced:
+                replaced[module] = _replacement(module, is_torch_fast)
+            if (ours := replaced[module]) is not None:
+                setattr(parent, name, ours)
+
+
+def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
+    kind = type(module).__name__
+    if isinstance(module, nn.Linear) and hasattr(module, "quantization_scheme"):
+        read = _of_compressed_tensors
+        # Its own forward is no hook.
+        hooks = len(module._forward_hooks) + len(module._forward_pre_hooks)
+        is_hooked = hooks > 0 or hasattr(module, "_hf_hook")
+    elif kind in _GPTQ + _AWQ and isinstance(getattr(module, "qweight", None), Tensor):
+        read, is_hooked = (_of_gptq if kind in _GPTQ else _of_awq), has_hooks(module)
+    else:
+        return None
+    try:
+        if is_hooked:
+            raise _NotServedError(f"a {kind} has hooks, such as those of offloading")
+        if (weights := read(module)) is None:
+            return None
+        _check(module, weights)
+        return QuantizedLinear(weights, module.bias, is_torch_fast).train(module.training)
+    except _NotServedError as error:
+        reason = str(error)
+    except (AttributeError, RuntimeError, TypeError) as error:
+        reason = f"a {kind} is another than the tested releases have ({error})"
+    warn_once(reason, "use_linear leaves quantised layers to their own code")
+    return None
+
+
+def _check(module: Any, weights: _Weights) -> None:
+    rows, depth = module.out_features, module.in_features
+    groups, size = weights.scales.shape[0], weights.group_size
+    _refuse(weights.numbers.device.type != "cpu", "quantised weights are not on a CPU")
+    _refuse(weights.scales.dtype not in _DTYPES, f"scales are {weights.scales.dtype}")
+    _refuse(depth * weights.bits % 32 != 0, f"in_features is {depth}, no multiple of an int32")
+    _refuse(
+        groups > 1 and (groups * (size or 0) != depth or depth // groups % _MULTIPLE != 0),
+        f"groups of {size}; the op has multiples of {_MULTIPLE} that divide in_features here",
+    )
+    if weights.numbers.shape != (rows, depth * weights.bits // 32) or (
+        weights.scales.shape not in ((groups, rows), (1, 1))
+        or (weights.zeros is not None and weights.zeros.shape != weights.scales.shape)
+    ):
+        raise TypeError("the sizes of its buffers")
+
+
+def _refuse(condition: bool, reason: str) -> None:
+    if condition:
+        raise _NotServedError(reason)
+
+
+def _of_compressed_tensors(module: Any) -> _Weights | None:
+    packed, weight = getattr(module, "weight_packed", None), getattr(module, "weight", None)
+    if packed is None and (weight is None or weight.dtype in _DTYPES):
+        return None  # It is dequantised.
+    scheme, arguments = module.quantization_scheme, module.quantization_scheme.weights
+    bits = arguments.num_bits
+    is_quantised = scheme.input_activations is not None or scheme.output_activations is not None
+    _refuse(is_quantised, "activations are quantised")
+    _refuse(arguments.type != "int" or bits not in _SIGNS, f"weights are {arguments.type}{bits}")
+    strategy = arguments.strategy
+    _refuse(strategy not in ("channel", "group", "tensor"), f"scales by {strategy}")
+    _refuse(hasattr(module, "weight_g_idx"), "weights in groups of an order of activations")
+    zeros = getattr(module, "weight_zero_point", None)
+    if packed is not None:
+        numbers = packed ^ _SIGNS[bits]
+        if zeros is not None:
+            # Packed along N.
+            zeros = _unpacked(zeros.t(), bits)[:, : module.out_features] - 2 ** (bits - 1)
+    else:
+        _refuse(bits != 8, "weights of int4 in int8")
+        numbers = module.weight.contiguous().view(torch.int32)
+        zeros = None if zeros is None else zeros.reshape(len(zeros), -1).t()
+    scales = module.weight_scale
+    return _Weights(numbers, scales.reshape(len(scales), -1).t(), zeros, bits, arguments.group_size)
+
+
+def _of_gptq(module: Any) -> _Weights:
+    bits = _bits_of_gptqmodel(module)
+    depth, groups = module.in_features, module.scales.shape[0]
+    of_group = torch.arange(depth, device=module.g_idx.device) // -(-depth // groups)
+    _refuse(not module.g_idx.equal(of_group.int()), "g_idx is an order of activations (desc_act)")
+    # Packed along K. The first version of the format has the zeros less 1.
+    zeros = _unpacked(module.qzeros, bits) + (module.qzero_format() == 1)
+    zeros = zeros % 2**bits - 2 ** (bits - 1)
+    words = module.qweight.t() ^ _SIGNS[bits]
+    return _Weights(words, module.scales, zeros, bits, depth // groups)
+
+
+def _of_awq(module: Any) -> _Weights:
+    bits = _bits_of_gptqmodel(module)
+    _refuse(bits != 4, f"AWQ of {bits} bits")
+    # Packed along N, each eight in an order of their own.
+    order = torch.tensor(_AWQ_ORDER, device=module.qweight.device)
+    numbers, zeros = (
+        _unpacked(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
+        for each in (module.qweight, module.qzeros)
+    )
+    words = pack_int4(numbers.t().contiguous() - 8)
+    return _Weights(words, module.scales, zeros - 8, 4, module.group_size)
+
+
+def _bits_of_gptqmodel(module: Any) -> int:
+    bits: int = module.bits
+    _refuse(bits not in _SIGNS, f"weights of {bits} bits")
+    _refuse(module.adapter is not None, "an adapter")
+    _refuse(module.online_full_had or module.online_partial_had, "weights are rotated")
+    has_run = getattr(module, "_cpu_transformed", False) or (
+        getattr(module, "linear_mode", None) is not None
+    )
+    _refuse(has_run, "the model has run, and its weights have changed: call use_linear first")
+    return bits
+
+
+def _unpacked(words: Tensor, bits: int) -> Tensor:
+    """Return the numbers from 0 [M, W * 32 / bits], int16, that int32 words [M, W] pack."""
+    octets = words.contiguous().view(torch.uint8)
+    if bits == 4:
+        octets = torch.stack((octets & 15, octets >> 4), -1).flatten(1)
+    return octets.to(torch.int16)
