@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import torch
@@ -19,22 +19,10 @@ from examples.vllm_serve.checkpoint import GAP, full_forward_gap
 SIZES = {"vocab_size": VOCABULARY, "hidden_size": 128, "intermediate_size": 192}
 HEADS = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
-
-
-class Format(NamedTuple):
-    method: str
-    bits: int
-    group: int
-    """-1: all numbers of a row."""
-    zeros: bool = False
-
-
+# The method, bits of a weight, numbers of a group (-1: a row), whether there are zero points.
 FORMATS = [
-    Format("compressed-tensors", 4, 32),
-    Format("compressed-tensors", 4, 64, zeros=True),
-    Format("compressed-tensors", 8, -1),
-    Format("gptq", 4, 64),
-    Format("awq", 4, 32, zeros=True),
+    *(("ct", 4, 32, False), ("ct", 4, 64, True), ("ct", 8, -1, False)),
+    *(("gptq", 4, 64, False), ("awq", 4, 32, True)),
 ]
 
 
@@ -43,63 +31,68 @@ def pack(numbers: Tensor, bits: int) -> Tensor:
     return (numbers.int().unflatten(-1, (-1, 32 // bits)) << shifts).sum(-1, dtype=torch.int32)
 
 
-def quantise(name: str, weight: Tensor, form: Format) -> tuple[dict[str, Tensor], Tensor]:
+def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
     """Return the tensors of a format, and the weight that they stand for."""
-    (rows, columns), half = weight.shape, 2 ** (form.bits - 1)
-    group = columns if form.group == -1 else form.group
-    grouped = weight.unflatten(1, (-1, group))
+    method, bits, group, has_zeros = form
+    grouped, half = weight.unflatten(1, (-1, group)) if group > 0 else weight[:, None], 2**bits // 2
     scales = grouped.abs().amax(2) / (half - 1)
-    zeros = torch.full_like(scales, half)
-    zeros += torch.randint_like(scales, -1, 2) if form.zeros else 0
+    zeros = half + torch.randint_like(scales, -1, 2) * has_zeros
     numbers = (grouped / scales[..., None] + zeros[..., None]).round().clamp(0, 2 * half - 1)
     value = ((numbers - zeros[..., None]) * scales[..., None]).flatten(1)
     numbers = numbers.flatten(1)
-    if form.method == "compressed-tensors":
-        tensors = {"packed": pack(numbers, form.bits), "scale": scales, "shape": torch.tensor(weight.shape)}
-        if form.zeros:
-            tensors["zero_point"] = pack(zeros.t(), form.bits).t()
-        tensors = {f"weight_{each}": tensor for each, tensor in tensors.items()}
-    elif form.method == "gptq":
-        tensors = {"qweight": pack(numbers, form.bits).t(), "qzeros": pack(zeros.t() - 1, form.bits)}
-        tensors |= {"scales": scales.t(), "g_idx": torch.arange(columns, dtype=torch.int32) // group}
+    if method == "ct":
+        zero_points = {"weight_zero_point": pack(zeros.t(), bits).t()} if has_zeros else {}
+        packed = {"weight_packed": pack(numbers, bits), "weight_shape": torch.tensor(weight.shape)}
+        return {**packed, "weight_scale": scales, **zero_points}, value
+    if method == "gptq":
+        packed = {"qweight": pack(numbers, bits).t(), "qzeros": pack(zeros.t() - 1, bits)}
+        packed["g_idx"] = torch.arange(weight.shape[1], dtype=torch.int32) // group
     else:
-        in_order = (each.t().unflatten(1, (-1, 8))[..., AWQ_ORDER].flatten(1) for each in (numbers, zeros))
-        tensors = dict(zip(("qweight", "qzeros"), (pack(each, 4) for each in in_order), strict=True))
-        tensors["scales"] = scales.t()
-    return {f"{name}{key}": each.contiguous() for key, each in tensors.items()}, value
+        pairs = ("qweight", numbers), ("qzeros", zeros)
+        in_order = {k: v.t().unflatten(1, (-1, 8))[..., AWQ_ORDER].flatten(1) for k, v in pairs}
+        packed = {name: pack(each, bits) for name, each in in_order.items()}
+    return {**packed, "scales": scales.t()}, value
 
 
-def settings(form: Format, ignored: list[str]) -> dict[str, Any]:
+def settings(form: Any, ignored: list[str]) -> dict[str, Any]:
     """Return what config.json says of a format."""
-    if form.method != "compressed-tensors":
-        own = {"zero_point": True} if form.zeros else {"desc_act": False, "sym": True}
-        return {"quant_method": form.method, "bits": form.bits, "group_size": form.group, **own}
-    weights = {"type": "int", "num_bits": form.bits, "symmetric": not form.zeros}
-    weights |= {"strategy": "channel"} if form.group == -1 else {"strategy": "group", "group_size": form.group}
-    group = {"targets": ["Linear"], "weights": weights}
-    return {"quant_method": form.method, "format": "pack-quantized", "ignore": ignored, "config_groups": {"0": group}}
+    method, bits, group, has_zeros = form
+    if method != "ct":
+        own = {"zero_point": True} if has_zeros else {"desc_act": False, "sym": True}
+        return {"quant_method": method, "bits": bits, "group_size": group, **own}
+    weights: dict[str, Any] = {"type": "int", "num_bits": bits, "symmetric": not has_zeros}
+    weights |= {"strategy": "group", "group_size": group} if group > 0 else {"strategy": "channel"}
+    known = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ignored}
+    return {**known, "config_groups": {"0": {"targets": ["Linear"], "weights": weights}}}
 
 
-def quantise_checkpoint(source: Path, target: Path, form: Format, plain: tuple[str, ...]) -> None:
-    """Write a checkpoint in a format; the source gets the weights that it stands for."""
-    values, tensors, ignored = load_file(source / "model.safetensors"), {}, []
+def assert_right(plain: Path, form: Any, *more: str) -> None:
+    """Quantise a checkpoint, and compare tokens with those of the weights that it stands for."""
+    values, tensors, ignored = load_file(plain / "model.safetensors"), {}, []
     for name, value in values.items():
-        if value.dim() == 2 and not any(each in name for each in plain):
-            made, values[name] = quantise(name.removesuffix("weight"), value, form)
-            tensors |= made
-        else:
+        start = name.rpartition("weight")[0]
+        if value.dim() == 1 or any(each in name for each in ("embed", "lm_head", *more)):
             tensors[name] = value
-            ignored.append(name.removesuffix(".weight"))
-    config = json.loads((source / "config.json").read_text())
+            ignored.append(start[:-1])
+        else:
+            made, values[name] = quantise(value, form)
+            tensors |= {f"{start}{key}": each.contiguous() for key, each in made.items()}
+    config = json.loads((plain / "config.json").read_text())
     config["quantization_config"] = settings(form, ignored)
-    target.mkdir()
-    (target / "config.json").write_text(json.dumps(config))
-    for folder, written in ((source, values), (target, tensors)):
+    quantised = plain / "quantised"
+    quantised.mkdir()
+    (quantised / "config.json").write_text(json.dumps(config))
+    for folder, written in ((plain, values), (quantised, tensors)):
         save_file(written, folder / "model.safetensors", {"format": "pt"})
+    batch = prompts(5, 40, 100)
+    with engine(quantised) as llm:
+        tokens = generate(llm, batch)
+    reference = load_reference(plain)
+    assert max(full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)) < GAP
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
-def test_a_dense_model(form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dense_model(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from vllm.model_executor.layers.quantization import auto_awq, auto_gptq
 
     # vLLM gives these two 16 bits only. With 32, transformers' tokens are equal.
@@ -107,21 +100,11 @@ def test_a_dense_model(form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(cls, "get_supported_act_dtypes", lambda *_: [torch.float32])
     torch.manual_seed(0)
     config = transformers.LlamaConfig(**SIZES, **HEADS, initializer_range=0.2, pad_token_id=None)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "plain")
-    check(tmp_path, form, ("embed_tokens", "lm_head"))
-
-
-def check(folder: Path, form: Format, plain: tuple[str, ...]) -> None:
-    quantise_checkpoint(folder / "plain", folder / "quantised", form, plain)
-    batch = prompts(5, 40, 100)
-    with engine(folder / "quantised") as llm:
-        tokens = generate(llm, batch)
-    reference = load_reference(folder / "plain")
-    gaps = [full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)]
-    assert max(gaps) < GAP, gaps
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    assert_right(tmp_path, form)
 
 
 def test_sparse_attention(tmp_path: Path) -> None:
-    """Its kv_b_proj is quantised, too, and read before the first step."""
-    make_checkpoint(tmp_path / "plain", "DeepseekV32", **SIZES_OF_V32)
-    check(tmp_path, FORMATS[1], ("embed_tokens", "lm_head", "indexer.wk", "weights_proj"))
+    """kv_b_proj is quantised, too; vLLM reads it before the first step."""
+    make_checkpoint(tmp_path, "DeepseekV32", **SIZES_OF_V32)
+    assert_right(tmp_path, FORMATS[1], "indexer.wk", "weights_proj")
