@@ -12,6 +12,7 @@ from . import names
 
 # The contract of the product by integers: groups have a multiple of so many numbers.
 GROUP_MULTIPLE = 32
+_PACKED = "pack-quantized"
 
 
 def _with_experts(hf: Any) -> range:
@@ -56,7 +57,8 @@ def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
         # vLLM reads AWQ's older key, too.
         bits = about.get("bits", about.get("w_bit"))
         size = about.get("group_size", about.get("q_group_size"))
-        groups.append({"targets": ["Linear"], "weights": {"num_bits": bits, "group_size": size}})
+        weights = {"num_bits": bits, "group_size": size}
+        groups.append({"targets": ["Linear"], "weights": weights, "format": _PACKED})
     if about.get("quant_method") == "fp8":
         strategy = "block" if about.get("weight_block_size") else "tensor"
         weights = {"type": "float", "num_bits": 8, "strategy": strategy}
@@ -67,7 +69,9 @@ def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
             weights.get("type", "int"),
             weights.get("num_bits"),
             weights.get("strategy") == "block",
-            not group.get("input_activations") and _has_product(weights),
+            (group.get("format") or about.get("format")) == _PACKED
+            and not group.get("input_activations")
+            and _has_product(weights),
         )
         for group in groups
         if (weights := group.get("weights"))

@@ -31,6 +31,9 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Store the weight as [N, K / 8] or [N, K], scales and offsets as [groups, N]."""
+        if torch.cpu._is_amx_tile_supported():
+            # vLLM's attention does not ask Linux for AMX; without oneDNN's products, nothing would.
+            torch.cpu._init_amx()
         bits = self.config.weight_type.size_bits
         weight, scale = getattr(layer, self.w_q_name), getattr(layer, self.w_s_name)
         # Packed along K, as [N, K / 8] by compressed-tensors, as [K / 8, N] by the others.
