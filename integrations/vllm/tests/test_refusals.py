@@ -100,7 +100,7 @@ QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
 BLOCKS_OF_FP8 = Namespace(weight_block_size=[128, 128])
 KEPT = "modules_to_not_convert"
-AWQ_OF_DENSE = AWQ | {"bits": 4, "group_size": 128, KEPT: ["experts"]}
+AWQ_OF_DENSE: dict[str, Any] = AWQ | {"bits": 4, "group_size": 128, KEPT: ["experts"]}
 PACKED = {"format": "pack-quantized"}
 FP8 = {"quant_method": "fp8"}
 FP8_BLOCKS = FP8 | {"weight_block_size": [128, 128]}

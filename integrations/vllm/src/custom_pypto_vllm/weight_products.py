@@ -104,4 +104,5 @@ def _not_served(c: Any) -> str | None:
 def _unpack(packed: Tensor, bits: int) -> Tensor:
     """Return the unsigned numbers [rows, n * 32 / bits] that int32 numbers [rows, n] hold."""
     shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=packed.device)
-    return ((packed.unsqueeze(-1) >> shifts) & (2**bits - 1)).flatten(1)
+    numbers: Tensor = (packed.unsqueeze(-1) >> shifts) & (2**bits - 1)
+    return numbers.flatten(1)
