@@ -99,11 +99,17 @@ EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
 QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
 BLOCKS_OF_FP8 = Namespace(weight_block_size=[128, 128])
+KEPT = "modules_to_not_convert"
+AWQ_OF_DENSE: dict[str, Any] = AWQ | {"bits": 4, "group_size": 128, KEPT: ["experts"]}
+PACKED = {"format": "pack-quantized"}
 FP8 = {"quant_method": "fp8"}
 FP8_BLOCKS = FP8 | {"weight_block_size": [128, 128]}
 FLOAT_BLOCKS = quantised(8, EXPERTS, type="float", strategy="block")
 
-EIGHT, FOUR = "leave mlp.experts in 16 bits", "no product by weights of 4 bits: use 8 or 16 bits"
+EIGHT, FOUR = (
+    "leave mlp.experts in 16 bits",
+    "such weights of 4 bits: use groups of a multiple of 32",
+)
 ROUTER = "set scoring_func to sigmoid and topk_method to noaux_tc"
 ROTATES = "indexer_rope_interleave must be true for GLM-5"
 FIELD = "model_config__hf_config__"
@@ -129,7 +135,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: quantised(8, EXPERTS, *TWO_LAYERS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: FOUR_BITS}, FOUR),
-    ({QUANTISED: AWQ | {"bits": 4, "modules_to_not_convert": ["kv_b_proj", "experts"]}}, FOUR),
+    ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16}}, "leave kv_b_proj in 16 bits"),
+    ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16, KEPT: ["kv_b_proj", "experts"]}}, FOUR),
     ({QUANTISED: FP8_BLOCKS}, EIGHT),
     ({QUANTISED: quantised(8, type="float", strategy="channel")}, EIGHT),
     ({QUANTISED: FLOAT_BLOCKS}, "convert the checkpoint to bfloat16"),
@@ -204,6 +211,10 @@ def test_missing_ops_are_explained(platform: Any, monkeypatch: pytest.MonkeyPatc
 SERVED: list[dict[str, Any]] = [
     {},
     {QUANTISED: quantised(8, EXPERTS, KV_B_PROJ)},
+    # On our product by integers, whatever the CPU is.
+    {QUANTISED: AWQ_OF_DENSE},
+    {QUANTISED: quantised(8, EXPERTS) | PACKED},
+    {QUANTISED: quantised(4, EXPERTS, strategy="channel") | PACKED},
     # A dense model needs no fields of experts.
     {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
     {"cache_config__cache_dtype": "bfloat16"},

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from . import names
+
+# The contract of the product by integers: groups have a multiple of so many numbers.
+GROUP_MULTIPLE = 32
+_PACKED = "pack-quantized"
 
 
 def _with_experts(hf: Any) -> range:
@@ -32,8 +36,16 @@ def _routes_otherwise_than_v4(hf: Any) -> bool:
     return _is_v4(hf) and fields != ("sqrtsoftplus", "noaux_tc")
 
 
-def _formats(hf: Any, name: str, layers: range | None = None) -> set[tuple[str, Any, bool]]:
-    """Return type, bits, and whether in blocks, of a quantised weight of `layers` or of all."""
+class _Format(NamedTuple):
+    kind: str
+    bits: Any
+    in_blocks: bool
+    has_product: bool
+    """Whether the op for weights of integers takes it."""
+
+
+def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
+    """Return the formats of a quantised weight of `layers` or of all."""
     found = getattr(hf, "quantization_config", None) or {}
     about = found if isinstance(found, dict) else found.to_dict()
     # compressed-tensors lists groups and exceptions; other methods have one format for all.
@@ -44,19 +56,34 @@ def _formats(hf: Any, name: str, layers: range | None = None) -> set[tuple[str, 
     if about.get("quant_method") in ("awq", "gptq"):
         # vLLM reads AWQ's older key, too.
         bits = about.get("bits", about.get("w_bit"))
-        groups.append({"targets": ["Linear"], "weights": {"num_bits": bits}})
+        size = about.get("group_size", about.get("q_group_size"))
+        weights = {"num_bits": bits, "group_size": size}
+        groups.append({"targets": ["Linear"], "weights": weights, "format": _PACKED})
     if about.get("quant_method") == "fp8":
         strategy = "block" if about.get("weight_block_size") else "tensor"
         weights = {"type": "float", "num_bits": 8, "strategy": strategy}
         groups.append({"targets": ["Linear"], "weights": weights})
     numbers = range(hf.num_hidden_layers) if layers is None else layers
     return {
-        (weights.get("type", "int"), weights.get("num_bits"), weights.get("strategy") == "block")
+        _Format(
+            weights.get("type", "int"),
+            weights.get("num_bits"),
+            weights.get("strategy") == "block",
+            (group.get("format") or about.get("format")) == _PACKED
+            and not group.get("input_activations")
+            and _has_product(weights),
+        )
         for group in groups
         if (weights := group.get("weights"))
         for layer in (f"model.layers.{each}.{name}" for each in numbers)
         if _matches(group["targets"], layer) and not _matches(ignored, layer)
     }
+
+
+def _has_product(weights: dict[str, Any]) -> bool:
+    size = weights.get("group_size") or -1
+    is_integer = weights.get("type", "int") == "int" and weights.get("num_bits") in (4, 8)
+    return is_integer and (size == -1 or size % GROUP_MULTIPLE == 0)
 
 
 def _matches(patterns: Iterable[str], layer: str) -> bool:
@@ -69,19 +96,25 @@ def _matches(patterns: Iterable[str], layer: str) -> bool:
 def _lacks_experts(hf: Any) -> bool:
     has_amx = torch.cpu._is_amx_tile_supported()
     formats = _formats(hf, "mlp.experts.0.gate_proj", _with_experts(hf))
-    return any(not (blocks and has_amx) for _, _, blocks in formats)
+    return any(not (each.in_blocks and has_amx) for each in formats)
 
 
 def _lacks_product_of_blocks(hf: Any) -> bool:
     formats = _formats(hf, "self_attn.o_proj")
-    return not torch.cpu._is_amx_tile_supported() and any(blocks for _, _, blocks in formats)
+    return not torch.cpu._is_amx_tile_supported() and any(each.in_blocks for each in formats)
 
 
 def _lacks_product_of_4_bits(hf: Any) -> bool:
-    if ("int", 4, False) not in _formats(hf, "self_attn.o_proj"):
+    formats = _formats(hf, "self_attn.o_proj")
+    if all(each.kind != "int" or each.bits != 4 or each.has_product for each in formats):
         return False
     names.CpuPlatform.import_kernels()
     return not hasattr(torch.ops._C, "cpu_gemm_wna16")
+
+
+def _lacks_split(hf: Any) -> bool:
+    formats = _formats(hf, "self_attn.kv_b_proj")
+    return any(each.kind == "int" and not each.has_product for each in formats)
 
 
 def _rotates_otherwise(hf: Any) -> bool:
@@ -111,10 +144,11 @@ REFUSALS: dict[Callable[[Any], object], str] = {
         "vLLM multiplies by weights in blocks only on CPUs with AMX: convert the checkpoint to"
         " bfloat16"
     ),
-    lambda hf: any(kind == "int" for kind, _, _ in _formats(hf, "self_attn.kv_b_proj")): (
-        "vLLM cannot split a kv_b_proj of integers on CPUs: leave kv_b_proj in 16 bits"
+    _lacks_split: (
+        "vLLM cannot split a kv_b_proj of such integers on CPUs: leave kv_b_proj in 16 bits"
     ),
     _lacks_product_of_4_bits: (
-        "vLLM's kernels for this CPU have no product by weights of 4 bits: use 8 or 16 bits"
+        "vLLM's kernels for this CPU have no product by such weights of 4 bits: use groups of a"
+        f" multiple of {GROUP_MULTIPLE}, and activations of 16 bits"
     ),
 }

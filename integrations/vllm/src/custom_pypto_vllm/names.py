@@ -27,6 +27,8 @@ INSTALL = (
 _USED = """
 vllm.platforms.cpu_platform_plugin ()
 vllm.platforms.current_platform
+vllm.platforms.PlatformEnum CPU
+vllm.scalar_type.ScalarType has_bias() size_bits
 vllm.utils.import_utils.resolve_obj_by_qualname (qualname)
 vllm.platforms.cpu.CpuPlatform
     check_and_update_config(vllm_config) import_kernels() get_attn_backend_cls(selected_backend,
@@ -45,8 +47,17 @@ vllm.config.ParallelConfig
 vllm.config.SchedulerConfig enable_chunked_prefill max_num_batched_tokens
 vllm.config.get_current_vllm_config ()
 vllm.forward_context.ForwardContext attn_metadata no_compile_layers
+vllm.envs.VLLM_DISABLED_KERNELS
 vllm.forward_context.get_forward_context ()
 vllm.model_executor.custom_op.PluggableLayer register_oot(_decorated_layer_cls, name)
+vllm.model_executor.kernels.linear._POSSIBLE_KERNELS
+vllm.model_executor.kernels.linear.CPUWNA16LinearKernel can_implement(c)
+vllm.model_executor.kernels.linear.MPLinearKernel
+    __init__(c, w_q_param_name, w_s_param_name, w_zp_param_name) _get_weight_params(layer)
+    apply_weights(layer, x, bias) can_implement(c) config get_min_capability()
+    process_weights_after_loading(layer) w_q_name w_s_name w_zp_name
+vllm.model_executor.kernels.linear.MPLinearLayerConfig
+    act_type group_size partition_weight_shape weight_type zero_points
 vllm.model_executor.layers.mla.MLAModules indexer indexer_rotary_emb rotary_emb
 vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
     fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn num_heads

@@ -1,0 +1,110 @@
+"""Checkpoints with weights of 4 or 8 bits, of a dense model and of one with sparse attention."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import transformers
+from checkpoints import load_reference, make_checkpoint, prompts
+from engine import engine, generate
+from safetensors.torch import load_file, save_file
+from test_fp8 import SIZES as SIZES_OF_V32
+from tiny_models import VOCABULARY
+from torch import Tensor
+
+from examples.vllm_serve.checkpoint import GAP, full_forward_gap
+
+SIZES = {"vocab_size": VOCABULARY, "hidden_size": 128, "intermediate_size": 192}
+HEADS = {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2}
+AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
+# The method, bits of a weight, numbers of a group (-1: a row), whether there are zero points.
+FORMATS = [
+    *(("ct", 4, 32, False), ("ct", 4, 64, True), ("ct", 8, -1, False)),
+    *(("gptq", 4, 64, False), ("awq", 4, 32, True)),
+]
+
+
+def pack(numbers: Tensor, bits: int) -> Tensor:
+    shifts = torch.arange(0, 32, bits, dtype=torch.int32)
+    return (numbers.int().unflatten(-1, (-1, 32 // bits)) << shifts).sum(-1, dtype=torch.int32)
+
+
+def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
+    """Return the tensors of a format, and the weight that they stand for."""
+    method, bits, group, has_zeros = form
+    grouped, half = weight.unflatten(1, (-1, group)) if group > 0 else weight[:, None], 2**bits // 2
+    scales = grouped.abs().amax(2) / (half - 1)
+    zeros = half + torch.randint_like(scales, -1, 2) * has_zeros
+    numbers = (grouped / scales[..., None] + zeros[..., None]).round().clamp(0, 2 * half - 1)
+    value = ((numbers - zeros[..., None]) * scales[..., None]).flatten(1)
+    numbers = numbers.flatten(1)
+    if method == "ct":
+        zero_points = {"weight_zero_point": pack(zeros.t(), bits).t()} if has_zeros else {}
+        packed = {"weight_packed": pack(numbers, bits), "weight_shape": torch.tensor(weight.shape)}
+        return {**packed, "weight_scale": scales, **zero_points}, value
+    if method == "gptq":
+        packed = {"qweight": pack(numbers, bits).t(), "qzeros": pack(zeros.t() - 1, bits)}
+        packed["g_idx"] = torch.arange(weight.shape[1], dtype=torch.int32) // group
+    else:
+        pairs = ("qweight", numbers), ("qzeros", zeros)
+        in_order = {k: v.t().unflatten(1, (-1, 8))[..., AWQ_ORDER].flatten(1) for k, v in pairs}
+        packed = {name: pack(each, bits) for name, each in in_order.items()}
+    return {**packed, "scales": scales.t()}, value
+
+
+def settings(form: Any, ignored: list[str]) -> dict[str, Any]:
+    """Return what config.json says of a format."""
+    method, bits, group, has_zeros = form
+    if method != "ct":
+        own = {"zero_point": True} if has_zeros else {"desc_act": False, "sym": True}
+        return {"quant_method": method, "bits": bits, "group_size": group, **own}
+    weights: dict[str, Any] = {"type": "int", "num_bits": bits, "symmetric": not has_zeros}
+    weights |= {"strategy": "group", "group_size": group} if group > 0 else {"strategy": "channel"}
+    known = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ignored}
+    return {**known, "config_groups": {"0": {"targets": ["Linear"], "weights": weights}}}
+
+
+def assert_right(plain: Path, form: Any, *more: str) -> None:
+    """Quantise a checkpoint, and compare tokens with those of the weights that it stands for."""
+    values, tensors, ignored = load_file(plain / "model.safetensors"), {}, []
+    for name, value in values.items():
+        start = name.rpartition("weight")[0]
+        if value.dim() == 1 or any(each in name for each in ("embed", "lm_head", *more)):
+            tensors[name] = value
+            ignored.append(start[:-1])
+        else:
+            made, values[name] = quantise(value, form)
+            tensors |= {f"{start}{key}": each.contiguous() for key, each in made.items()}
+    config = json.loads((plain / "config.json").read_text())
+    config["quantization_config"] = settings(form, ignored)
+    quantised = plain / "quantised"
+    quantised.mkdir()
+    (quantised / "config.json").write_text(json.dumps(config))
+    for folder, written in ((plain, values), (quantised, tensors)):
+        save_file(written, folder / "model.safetensors", {"format": "pt"})
+    batch = prompts(5, 40, 100)
+    with engine(quantised) as llm:
+        tokens = generate(llm, batch)
+    reference = load_reference(plain)
+    assert max(full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)) < GAP
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_a_dense_model(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from vllm.model_executor.layers.quantization import auto_awq, auto_gptq
+
+    # vLLM gives these two 16 bits only. With 32, transformers' tokens are equal.
+    for cls in (auto_awq.AutoAWQConfig, auto_gptq.AutoGPTQConfig):
+        monkeypatch.setattr(cls, "get_supported_act_dtypes", lambda *_: [torch.float32])
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SIZES, **HEADS, initializer_range=0.2, pad_token_id=None)
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    assert_right(tmp_path, form)
+
+
+def test_sparse_attention(tmp_path: Path) -> None:
+    """kv_b_proj is quantised, too; vLLM reads it before the first step."""
+    make_checkpoint(tmp_path, "DeepseekV32", **SIZES_OF_V32)
+    assert_right(tmp_path, FORMATS[1], "indexer.wk", "weights_proj")
