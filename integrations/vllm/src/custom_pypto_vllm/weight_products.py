@@ -90,7 +90,7 @@ def _not_served(c: Any) -> str | None:
         and theirs.__name__ not in names.VLLM_DISABLED_KERNELS
         and theirs.can_implement(c)[0]
     ):
-        return "with more than 8 tokens, vLLM's own product with AMX is faster"
+        return "vLLM's own product with AMX is faster"
     # Here, so that processes without such weights load no op.
     import custom_pypto.core  # noqa: F401
 
