@@ -32,7 +32,25 @@ def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
 @hookimpl
 def custom_pypto_samples() -> Mapping[str, Callable[[str], Iterator[SampleInput]]]:
     """Calls as engines make them, with weights [N, K] seen as [K, N]."""
-    return {"npu_quant_matmul": _samples}
+    return {"npu_quant_matmul": _samples, "npu_dynamic_quant": _rows}
+
+
+def _rows(device: str) -> Iterator[SampleInput]:
+    random = torch.Generator().manual_seed(0)
+    for dtype in (torch.bfloat16, torch.float16):
+        given, other = (
+            SampleInput(
+                (torch.randn(size, generator=random, device="cpu").to(device, dtype),),
+                {
+                    "smooth_scales": torch.rand(size[1], generator=random, device="cpu").to(
+                        device, dtype
+                    )
+                },
+            )
+            for size in ((3, 70), (5, 33))
+        )
+        name = str(dtype).removeprefix("torch.")
+        yield SampleInput(given.args, given.kwargs, name, other)
 
 
 def _empty_result(

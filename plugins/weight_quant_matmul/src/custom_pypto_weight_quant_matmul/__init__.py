@@ -60,13 +60,12 @@ def _samples(device: str) -> Iterator[SampleInput]:
     dtypes += [torch.float32] if device == "cpu" else []  # CANN has none
     for dtype in dtypes:
         name = str(dtype).removeprefix("torch.")
-        for bits in (8, 4):
-            for group in (0, 64):
-                call, other = (
-                    SampleInput(_call(rows, 168, columns, group, bits, dtype, device))
-                    for rows, columns in ((5, 20), (9, 33))
-                )
-                yield SampleInput(call.args, name=f"{name}_int{bits}_group{group}", resized=other)
+        for bits, group in ((8, 0), (4, 64)):
+            call, other = (
+                SampleInput(_call(rows, 168, columns, group, bits, dtype, device))
+                for rows, columns in ((5, 20), (9, 33))
+            )
+            yield SampleInput(call.args, name=f"{name}_int{bits}", resized=other)
     for rows, depth, columns in ((1, 1048, 700), (100, 320, 130)):
         for bits in (8, 4):
             args = _call(rows, depth, columns, 32, bits, torch.bfloat16, device)

@@ -378,7 +378,9 @@ class Linear {
   template <Weights kFrom, int kNext, int kRows = kTileOfRows, class From, class Next>
   void multiply_tile(int64_t tile, int64_t k, int64_t depth, const From* weights,
                      const Next* next) const {
-    if constexpr (kRows > 1) {
+    // Tiles have about as many rows: where weights are kept, so many at least.
+    constexpr int kLeastOfMany = kTileOfRows == 3 ? 2 : kIsScaled<Weight> ? 3 : 4;
+    if constexpr (kRows > (kFrom == Weights::where_they_are ? 1 : kLeastOfMany)) {
       if (small_tile_ + (tile < large_tiles_) < kRows) {
         return multiply_tile<kFrom, kNext, kRows - 1>(tile, k, depth, weights, next);
       }
