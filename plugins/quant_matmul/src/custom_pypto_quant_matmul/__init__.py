@@ -51,6 +51,7 @@ def _rows(device: str) -> Iterator[SampleInput]:
         )
         name = str(dtype).removeprefix("torch.")
         yield SampleInput(given.args, given.kwargs, name, other)
+        yield SampleInput(given.args, name=f"{name}_alone", resized=SampleInput(other.args))
 
 
 def _empty_result(
