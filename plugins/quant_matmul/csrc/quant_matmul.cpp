@@ -7,10 +7,7 @@
 #include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/elementwise.h>
 #include <custom_pypto_blocks/linear.h>
-
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
+#include <custom_pypto_blocks/torch_product.h>
 
 #include <algorithm>
 #include <cstring>
@@ -23,16 +20,6 @@ namespace custom_pypto_quant_matmul {
 namespace {
 
 using namespace custom_pypto;
-
-// Whether this processor has AMX for int8 numbers. torch multiplies with it.
-bool has_amx() {
-#ifdef __x86_64__
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 25 & 1) != 0;
-#else
-  return false;
-#endif
-}
 
 // Whether torch's product is exact: without VNNI its instructions saturate sums of two products.
 bool is_torch_exact() {
@@ -52,7 +39,8 @@ bool is_torch_faster(int64_t rows, bool copies) {
   static const Isa isa = current_isa();
   static const bool is_served =
       (isa == Isa::avx512_bf16 || isa == Isa::avx512_vnni) && is_torch_exact();
-  static const int64_t least_rows = isa == Isa::avx512_bf16 && has_amx() ? 16 : 100;
+  static const int64_t least_rows =
+      isa == Isa::avx512_bf16 && has(TorchInstructions::amx_int8) ? 16 : 100;
   return is_served && (copies || rows >= least_rows);
 }
 

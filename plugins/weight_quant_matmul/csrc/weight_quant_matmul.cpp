@@ -45,6 +45,7 @@ void multiply_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outp
   task.offset = offset ? offset->const_data_ptr() : nullptr;
   task.group = group;
   task.bias = bias ? bias->const_data_ptr() : nullptr;
+  task.has_fp32_bias = true;
   task.last = task.out_stride = task.scale_stride = s.N;
   task.out = out.result.mutable_data_ptr();
   const KernelTable& table = kernels();

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from custom_pypto_weight_quant_matmul import pack_int4
+from custom_pypto_weight_quant_matmul import pack_int4, unpack_int4
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -84,9 +84,8 @@ class QuantizedLinear(nn.Module):
     @property
     def weight(self) -> Tensor:
         """The weights [N, K] that the numbers stand for, made at each call."""
-        numbers = self.numbers.view(torch.int8)
-        if self.numbers.dtype == torch.int32:
-            numbers = torch.stack((numbers << 4 >> 4, numbers >> 4), -1).flatten(1)
+        is_packed = self.numbers.dtype == torch.int32
+        numbers = unpack_int4(self.numbers) if is_packed else self.numbers
         groups = numbers.view(len(numbers), len(self.scales), -1).to(self.scales.dtype)
         if self.offsets is not None:
             groups = groups + self.offsets.t().unsqueeze(-1)

@@ -13,12 +13,17 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// Whether this processor has AVX-512 FP16. torch multiplies fp16 numbers with it.
-inline bool has_avx512_fp16() {
+// Instructions that torch multiplies with: their bits in edx of CPUID's leaf 7.
+enum class TorchInstructions { avx512_fp16 = 23, amx_int8 = 25 };
+
+// Whether this processor has them.
+inline bool has(TorchInstructions instructions) {
 #ifdef __x86_64__
   unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d >> 23 & 1) != 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
+         (d >> static_cast<int>(instructions) & 1) != 0;
 #else
+  static_cast<void>(instructions);
   return false;
 #endif
 }
@@ -34,7 +39,7 @@ inline bool has_avx512_fp16() {
 // - a weight that must be copied takes as long as a product of torch with some 16 rows.
 inline bool is_torch_faster(ScalarType dtype, int64_t rows, bool copies) {
   static const Isa isa = ordinary_isa(current_isa());
-  static const bool has_fp16 = isa == Isa::avx512_bf16 && has_avx512_fp16();
+  static const bool has_fp16 = isa == Isa::avx512_bf16 && has(TorchInstructions::avx512_fp16);
   static const bool has_bf16 = isa == Isa::avx512_bf16 || isa == Isa::neon_bf16;
   switch (dtype) {
     case ScalarType::BFloat16:

@@ -392,7 +392,7 @@ class Linear {
   }
 
   float bias_of(int64_t column) const {
-    if (kIsScaled<Weight> || task_.has_fp32_bias) {
+    if (task_.has_fp32_bias) {
       return static_cast<const float*>(task_.bias)[column];
     }
     return to_float(static_cast<const Row*>(task_.bias)[column]);

@@ -16,8 +16,8 @@ struct LinearTask {
   int64_t count;
   int64_t depth;
   const void* weight;
-  const void* bias;      // or null; of fp32 for int8 and int4
-  bool has_fp32_bias;    // whether bias has another dtype than rows
+  const void* bias;      // or null
+  bool has_fp32_bias;    // whether bias is of fp32, whatever rows are
   const void* scale;     // for int8 and int4
   const void* offset;    // or null
   int64_t group;         // a multiple of 32, or depth
