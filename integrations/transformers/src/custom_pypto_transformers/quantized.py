@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from custom_pypto_weight_quant_matmul import pack_int4, unpack_int4
+from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_int4, unpack_unsigned
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -21,8 +21,7 @@ _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Li
 _AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
 # Where AWQ has each of eight neighbours in an int32.
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
-# As int32: it turns numbers from 0 into two's complement, eight of 4 bits or four of 8.
-_SIGNS = {4: -0x77777778, 8: -0x7F7F7F80}
+_BITS = (4, 8)
 _MULTIPLE = 32
 # More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
 _MOST_ROWS = 256
@@ -182,16 +181,16 @@ def _of_compressed_tensors(module: Any) -> _Weights | None:
     bits = arguments.num_bits
     is_quantised = scheme.input_activations is not None or scheme.output_activations is not None
     _refuse(is_quantised, "activations are quantised")
-    _refuse(arguments.type != "int" or bits not in _SIGNS, f"weights are {arguments.type}{bits}")
+    _refuse(arguments.type != "int" or bits not in _BITS, f"weights are {arguments.type}{bits}")
     strategy = arguments.strategy
     _refuse(strategy not in ("channel", "group", "tensor"), f"scales by {strategy}")
     _refuse(hasattr(module, "weight_g_idx"), "weights in groups of an order of activations")
     zeros = getattr(module, "weight_zero_point", None)
     if packed is not None:
-        numbers = packed ^ _SIGNS[bits]
+        numbers = to_signed(packed, bits)
         if zeros is not None:
             # Packed along N.
-            zeros = _unpacked(zeros.t(), bits)[:, : module.out_features] - 2 ** (bits - 1)
+            zeros = unpack_unsigned(zeros.t(), bits)[:, : module.out_features]
     else:
         _refuse(bits != 8, "weights of int4 in int8")
         numbers = module.weight.contiguous().view(torch.int32)
@@ -206,9 +205,10 @@ def _of_gptq(module: Any) -> _Weights:
     of_group = torch.arange(depth, device=module.g_idx.device) // -(-depth // groups)
     _refuse(not module.g_idx.equal(of_group.int()), "g_idx is an order of activations (desc_act)")
     # Packed along K. The first version of the format has the zeros less 1.
-    zeros = _unpacked(module.qzeros, bits) + (module.qzero_format() == 1)
-    zeros = zeros % 2**bits - 2 ** (bits - 1)
-    words = module.qweight.t() ^ _SIGNS[bits]
+    half = 2 ** (bits - 1)
+    zeros = unpack_unsigned(module.qzeros, bits).to(torch.int16) + (module.qzero_format() == 1)
+    zeros = (zeros + half) % 2**bits - half
+    words = to_signed(module.qweight.t(), bits)
     return _Weights(words, module.scales, zeros, bits, depth // groups)
 
 
@@ -218,16 +218,16 @@ def _of_awq(module: Any) -> _Weights:
     # Packed along N, each eight in an order of their own.
     order = torch.tensor(_AWQ_ORDER, device=module.qweight.device)
     numbers, zeros = (
-        _unpacked(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
+        unpack_unsigned(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
         for each in (module.qweight, module.qzeros)
     )
-    words = pack_int4(numbers.t().contiguous() - 8)
-    return _Weights(words, module.scales, zeros - 8, 4, module.group_size)
+    words = pack_int4(numbers.t().contiguous())
+    return _Weights(words, module.scales, zeros, 4, module.group_size)
 
 
 def _bits_of_gptqmodel(module: Any) -> int:
     bits: int = module.bits
-    _refuse(bits not in _SIGNS, f"weights of {bits} bits")
+    _refuse(bits not in _BITS, f"weights of {bits} bits")
     _refuse(module.adapter is not None, "an adapter")
     _refuse(module.online_full_had or module.online_partial_had, "weights are rotated")
     has_run = getattr(module, "_cpu_transformed", False) or (
@@ -235,11 +235,3 @@ def _bits_of_gptqmodel(module: Any) -> int:
     )
     _refuse(has_run, "the model has run, and its weights have changed: call use_linear first")
     return bits
-
-
-def _unpacked(words: Tensor, bits: int) -> Tensor:
-    """Return the numbers from 0 [M, W * 32 / bits], int16, that int32 words [M, W] pack."""
-    octets = words.contiguous().view(torch.uint8)
-    if bits == 4:
-        octets = torch.stack((octets & 15, octets >> 4), -1).flatten(1)
-    return octets.to(torch.int16)
