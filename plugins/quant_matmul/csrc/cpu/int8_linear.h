@@ -1,5 +1,6 @@
-// Products with int8 weights of linear layers, as blocks' cpu/linear.h multiplies: a dot product for
-// each pair of a row and a weight's row, whose numbers are contiguous. Sums are int32 and exact.
+// Products with int8 weights of linear layers, as blocks' cpu/linear.h multiplies: a dot product
+// for each pair of a row and a weight's row, whose numbers are contiguous. Sums are int32 and
+// exact.
 //
 // Where the instruction multiplies signed by unsigned numbers, 128 is added to the weights, and 128
 // times the sum of a row's numbers is subtracted from its products.
