@@ -36,8 +36,8 @@ def use_linear(model: nn.Module) -> None:
     transposed weights.
 
     Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
-    compressed-tensors, GPTQ and AWQ, are replaced; what the op does not serve stays, with a
-    warning. Call it before the first forward pass, in which those packages dequantise the weights
+    compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
+    not serve stays, with a warning. Call it before the first forward pass, in which those packages dequantise the weights
     or lay them out for their own kernels. The model can then no longer be saved.
     """
     is_torch_fast = core.cpu_isa("linear") in _WITH_BF16

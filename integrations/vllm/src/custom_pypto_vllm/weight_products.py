@@ -11,8 +11,6 @@ from . import names
 from .checkpoint import GROUP_MULTIPLE
 
 _OP = "npu_weight_quant_batchmatmul"
-# Unsigned numbers minus half of their range are two's complement with the highest bit flipped.
-_HIGHEST_BITS = {4: -0x77777778, 8: -0x7F7F7F80}
 
 
 class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
@@ -34,11 +32,14 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
         if torch.cpu._is_amx_tile_supported():
             # vLLM's attention does not ask Linux for AMX; without oneDNN's products, nothing would.
             torch.cpu._init_amx()
+        # Here, so that processes without such weights load no op.
+        from custom_pypto_weight_quant_matmul import to_signed, unpack_unsigned
+
         bits = self.config.weight_type.size_bits
         weight, scale = getattr(layer, self.w_q_name), getattr(layer, self.w_s_name)
         # Packed along K, as [N, K / 8] by compressed-tensors, as [K / 8, N] by the others.
         packed = (weight.data if weight.input_dim == 1 else weight.data.t()).contiguous()
-        packed = packed ^ _HIGHEST_BITS[bits]
+        packed = to_signed(packed, bits)
         if bits == 8:
             packed = packed.view(torch.int8)
         scales = (scale.data.t() if scale.output_dim == 0 else scale.data).contiguous()
@@ -46,8 +47,8 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
         if self.config.zero_points:
             zero = getattr(layer, self.w_zp_name)
             of_groups = zero.data.t() if zero.output_dim == 0 else zero.data
-            zeros = _unpack(of_groups, bits)[:, : scales.shape[1]]
-            offset = (2 ** (bits - 1) - zeros).to(scales.dtype)
+            zeros = unpack_unsigned(of_groups, bits)[:, : scales.shape[1]]
+            offset = -zeros.to(scales.dtype)
         for name, values in ((self.w_q_name, packed), (self.w_s_name, scales)):
             setattr(layer, name, torch.nn.Parameter(values, requires_grad=False))
         if self.w_zp_name is not None:  # GPTQ stores zero points of symmetric weights, too
@@ -99,10 +100,3 @@ def _not_served(c: Any) -> str | None:
     except AttributeError as error:
         return str(error)
     return None
-
-
-def _unpack(packed: Tensor, bits: int) -> Tensor:
-    """Return the unsigned numbers [rows, n * 32 / bits] that int32 numbers [rows, n] hold."""
-    shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=packed.device)
-    numbers: Tensor = (packed.unsqueeze(-1) >> shifts) & (2**bits - 1)
-    return numbers.flatten(1)
