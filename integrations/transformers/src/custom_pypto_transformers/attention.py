@@ -188,17 +188,19 @@ def _attend_in_chunks(
     # Under torch.compile a loop would specialise the number of tokens.
     if torch.compiler.is_compiling() or query.shape[2] == 1:
         return _attend_absorbed(module, query, cache, indices, scale, sinks)
-    queries, chunks = query.split(_TOKENS_AT_ONCE, 2), indices.split(_TOKENS_AT_ONCE, 1)
+    queries = torch.split(query, _TOKENS_AT_ONCE, 2)
+    chunks = torch.split(indices, _TOKENS_AT_ONCE, 1)
     outs: dict[int, Tensor] = {}
-    # Training has its gradients, and a graph its one form, from the op.
+    # Training has its gradients from the op.
     is_plain = type(query) is Tensor and query.device.type == "cpu" and not torch.is_grad_enabled()
-    if is_plain and sinks is None and not torch.jit.is_tracing():  # type: ignore[no-untyped-call]
+    is_traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if is_plain and not is_traced and sinks is None:
         paying = chunks_that_pay(module, query, key.shape[2], chunks)
-        inputs = [queries[n] for n in paying], key[:, 0], value[:, 0], [chunks[n] for n in paying]
-        outs = dict(zip(paying, attend_expanded(module, *inputs, scale), strict=True))
-    for number, inputs in enumerate(zip(queries, chunks, strict=True)):
+        taken = [[each[number] for number in paying] for each in (queries, chunks)]
+        made = attend_expanded(module, taken[0], key[:, 0], value[:, 0], taken[1], scale)
+        outs = dict(zip(paying, made, strict=True))
+    for number, (some, selected) in enumerate(zip(queries, chunks, strict=True)):
         if number not in outs:
-            some, selected = inputs
             outs[number] = _attend_absorbed(module, some, cache, selected, scale, sinks)
     return torch.cat([outs[number] for number in range(len(chunks))], 1)
 

@@ -7,6 +7,7 @@ latents. But torch multiplies by all keys up to a chunk's last one, the op by th
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
     return torch.float32, _COST.get(isa)
 
 
-def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: list[Tensor]) -> list[int]:
+def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Tensor]) -> list[int]:
     """Return the numbers of the chunks of queries for which expanded keys take less time.
 
     Args:
@@ -68,10 +69,10 @@ def _end(indices: Tensor) -> int:
 
 def attend_expanded(
     module: Any,
-    queries: list[Tensor],
+    queries: Sequence[Tensor],
     latents: Tensor,
     ropes: Tensor,
-    indices: list[Tensor],
+    indices: Sequence[Tensor],
     scale: float,
 ) -> list[Tensor]:
     """Attend with chunks of queries [B, N, s, P + R] to their selected keys.
@@ -90,7 +91,7 @@ def attend_expanded(
     heads, size = queries[0].shape[1], queries[0].shape[-1]
     nope, value, dtype = module.qk_nope_head_dim, module.v_head_dim, _cost(latents.dtype)[0]
     keys = max(map(_end, indices))
-    latents, ropes = (each[:, None, :keys].to(dtype) for each in (latents, ropes))
+    latents, ropes = latents[:, :keys].to(dtype), ropes[:, None, :keys].to(dtype)
     weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
     outs = [query.new_empty(*query.shape[:3], value).transpose(1, 2) for query in queries]
     of_head = (3 * size + value) * len(latents) * keys * dtype.itemsize
@@ -98,8 +99,8 @@ def attend_expanded(
     for begin in range(0, heads, step):
         some = slice(begin, begin + step)
         weight = weights[some].to(dtype)
-        rows = linear(latents[:, 0], weight.flatten(0, 1)).unflatten(-1, weight.shape[:2])
-        rows = rows.transpose(1, 2)
+        rows = linear(latents, weight.flatten(0, 1))
+        rows = rows.view(*rows.shape[:2], len(weight), -1).transpose(1, 2)
         key = torch.cat([rows[..., :nope], ropes.expand(-1, rows.shape[1], -1, -1)], -1)
         # torch is slow where keys and values differ in size.
         padded = pad(rows[..., nope:], (0, size - value))
