@@ -1,4 +1,4 @@
-"""Time one token through one layer of transformers' models: with our ops, and with PyTorch's.
+"""Time a token or a prompt through a layer of transformers' models, with our ops and PyTorch's.
 
 Run from the root of the repository with `tox -e wheels,transformers-bench`. Weights, and the rows
 that the caches hold, are random; sizes are the released ones. README.md beside this file says how
@@ -15,13 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, spread, time_of
 from custom_pypto_testing.timing.peaks import Work, at_peak, find_peaks
 from custom_pypto_testing.timing.peaks import timed as peak_calls
-from custom_pypto_transformers import use_linear
+from custom_pypto_transformers import attention, use_linear
 from custom_pypto_transformers.growing_cache import CACHE, GrowingCache
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModel
@@ -29,13 +30,13 @@ from transformers.masking_utils import eager_mask
 
 from benchmarks.run import Run, add_output
 
-OURS, FOLDED, LINEAR = "custom_pypto", "folded", "use_linear"
+OURS, FOLDED, LINEAR, ABSORBED = "custom_pypto", "folded", "use_linear", "absorbed"
 CONTEXTS = (4096, 16384, 65536, 262144, 1048576)
 _COLUMNS = {
     "ours": time_of("ours"),
     "spread": spread,
     "of reading": of_peak,
-    **{f"{name}/ours": ratio_of(name) for name in ("eager", FOLDED, LINEAR)},
+    **{f"{name}/ours": ratio_of(name) for name in ("eager", FOLDED, LINEAR, ABSORBED)},
 }
 
 
@@ -132,30 +133,41 @@ LAYERS = (
 )
 
 
-def measure(layer: Layer, context: int, dtype: torch.dtype, seconds: float) -> Measured:
-    """Time the token after `context` others with each implementation."""
+def measure(
+    layer: Layer, context: int, dtype: torch.dtype, seconds: float, prefill: bool
+) -> Measured:
+    """Time the token after `context` others, or all of these, with each implementation."""
     torch.manual_seed(0)
     config = layer.make_config()
     model = AutoModel.from_config(config, dtype=dtype, attn_implementation=OURS).eval()
     cache = GrowingCache(config=config)
-    read = layer.fill(cache.layers[0], config, context, dtype)
-    work = (Work(0, read + sum(each.nbytes for each in model.layers[0].self_attn.parameters())),)
-    token = torch.ones(1, 1, dtype=torch.int64)
+    work: tuple[Work, ...] = ()
+    token = torch.randint(1, 64, (1, context)) if prefill else torch.ones(1, 1, dtype=torch.int64)
+    if not prefill:
+        read = layer.fill(cache.layers[0], config, context, dtype)
+        read += sum(each.nbytes for each in model.layers[0].self_attn.parameters())
+        work = (Work(0, read),)
 
     with_linear = copy.deepcopy(model)
     use_linear(with_linear)
 
     def timed(name: str) -> Timed:
-        kept = {CACHE: copy.deepcopy(cache)}
+        kept = {"use_cache": False} if prefill else {CACHE: copy.deepcopy(cache)}
         if name == LINEAR:
             return Timed(lambda: with_linear(token, **kept))
+        if name == ABSORBED:
+            absorbed: Any = patch.object(attention, "chunks_that_pay", lambda *_: [])
+            return Timed(
+                absorbed(lambda: model(token, **kept)), lambda: model.set_attn_implementation(OURS)
+            )
         return Timed(lambda: model(token, **kept), lambda: model.set_attn_implementation(name))
 
-    limits = {OURS: context, LINEAR: context, "eager": layer.eager, FOLDED: layer.folded}
+    limits = {OURS: context, LINEAR: context, "eager": 1024 if prefill else layer.eager}
+    limits |= {ABSORBED: context} if prefill else {FOLDED: layer.folded}
     calls = {name: timed(name) for name, limit in limits.items() if context <= limit}
     peaks = find_peaks(work, None, dtype)
     with torch.inference_mode():
-        times = time_interleaved(calls | peak_calls(peaks), seconds, least=5)
+        times = time_interleaved(calls | peak_calls(peaks), seconds, least=2 if prefill else 5)
     own = {"ours" if name == OURS else name: times[name] for name in calls}
     size = f"{context // 1024}K, {str(dtype).removeprefix('torch.')}"
     return Measured(layer.name, size, own, at_peak(work, peaks, times), torch.get_num_threads())
@@ -168,6 +180,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--contexts", nargs="+", type=int, default=CONTEXTS, metavar="TOKENS")
     parser.add_argument("--only", default="", metavar="TEXT", help="layers whose name has TEXT")
     parser.add_argument("--dtype", default="bfloat16", choices=("bfloat16", "float16", "float32"))
+    parser.add_argument("--prefill", action="store_true", help="time prompts of these lengths")
     parser.add_argument("--seconds", type=float, default=3, help="of each row (default: 3)")
     options = parser.parse_args(arguments)
     AttentionInterface.register(FOLDED, fold)
@@ -177,7 +190,7 @@ def main(arguments: list[str] | None = None) -> int:
     for layer in LAYERS:
         for context in options.contexts if options.only in layer.name else ():
             dtype = getattr(torch, options.dtype)
-            run.add(measure(layer, context, dtype, options.seconds))
+            run.add(measure(layer, context, dtype, options.seconds, options.prefill))
             gc.collect()
     run.end()
     return 0

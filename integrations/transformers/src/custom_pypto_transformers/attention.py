@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .expanded_keys import attend_expanded, chunks_that_pay
 from .fallback import (
     expanded_attention,
     has_hooks,
@@ -107,8 +108,7 @@ def attend(
     )
     if reason is None:
         assert indices is not None
-        cache = as_pages(key, value) if value.shape[-1] else key[:, 0]
-        return _attend_in_chunks(module, query, cache, indices, scaling, s_aux), None
+        return _attend_in_chunks(module, query, key, value, indices, scaling, s_aux), None
     warn_once(reason)
     if s_aux is not None:
         kwargs["s_aux"] = s_aux
@@ -178,21 +178,31 @@ def _is_plain_linear(module: nn.Module) -> bool:
 def _attend_in_chunks(
     module: Any,
     query: Tensor,
-    cache: Pages | Tensor,
+    key: Tensor,
+    value: Tensor,
     indices: Tensor,
     scale: float,
     sinks: Tensor | None,
 ) -> Tensor:
-    tokens = query.shape[2]
+    cache = as_pages(key, value) if value.shape[-1] else key[:, 0]
     # Under torch.compile a loop would specialise the number of tokens.
-    if torch.compiler.is_compiling() or tokens <= _TOKENS_AT_ONCE:
+    if torch.compiler.is_compiling() or query.shape[2] == 1:
         return _attend_absorbed(module, query, cache, indices, scale, sinks)
-    outs = []
-    for begin in range(0, tokens, _TOKENS_AT_ONCE):
-        some = slice(begin, begin + _TOKENS_AT_ONCE)
-        inputs = query[:, :, some], cache, indices[:, some]
-        outs.append(_attend_absorbed(module, *inputs, scale, sinks))
-    return torch.cat(outs, 1)
+    queries = torch.split(query, _TOKENS_AT_ONCE, 2)
+    chunks = torch.split(indices, _TOKENS_AT_ONCE, 1)
+    outs: dict[int, Tensor] = {}
+    # Training has its gradients from the op.
+    is_plain = type(query) is Tensor and query.device.type == "cpu" and not torch.is_grad_enabled()
+    is_traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if is_plain and not is_traced and sinks is None:
+        paying = chunks_that_pay(module, query, key.shape[2], chunks)
+        taken = [[each[number] for number in paying] for each in (queries, chunks)]
+        made = attend_expanded(module, taken[0], key[:, 0], value[:, 0], taken[1], scale)
+        outs = dict(zip(paying, made, strict=True))
+    for number, (some, selected) in enumerate(zip(queries, chunks, strict=True)):
+        if number not in outs:
+            outs[number] = _attend_absorbed(module, some, cache, selected, scale, sinks)
+    return torch.cat([outs[number] for number in range(len(chunks))], 1)
 
 
 def _attend_absorbed(

@@ -70,6 +70,14 @@ def has_hooks(module: nn.Module) -> bool:
 own_attention: dict[type[Any], Callable[..., tuple[Tensor, Tensor | None]]] = {}
 
 
+def selection_mask(indices: Tensor, keys: int) -> Tensor:
+    """Return booleans [B, 1, S, keys], True at the positions [B, S, K]; -1 is none."""
+    # The -1 select an extra column.
+    target = torch.where(indices < 0, keys, indices.long())
+    selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
+    return selected.scatter_(-1, target, True)[:, None, :, :keys]
+
+
 def expanded_attention(
     module: Any,
     query: Tensor,
@@ -99,10 +107,7 @@ def expanded_attention(
     if isinstance(mask, KeyRanges):
         mask = mask.dense(query.device)
     if indices is not None:
-        # The -1 select an extra column.
-        target = torch.where(indices < 0, keys, indices.long())
-        selected = target.new_zeros((*target.shape[:2], keys + 1), dtype=torch.bool)
-        selected = selected.scatter(-1, target, True)[:, None, :, :keys]
+        selected = selection_mask(indices, keys)
         if mask.dtype == torch.bool:
             mask = mask & selected
         else:

@@ -1,0 +1,117 @@
+"""Attention by torch to keys and values that kv_b_proj expands once for all queries.
+
+DeepSeek-V3.2 takes 640 FLOPs so for a query, head and key, and 2176 in the op, which multiplies by
+latents. But torch multiplies by all keys up to a chunk's last one, the op by those selected.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from custom_pypto import core
+from torch import Tensor
+from torch.nn.functional import linear, pad, scaled_dot_product_attention
+
+from .fallback import selection_mask
+
+# How long a FLOP of torch takes beside one of the op, as measured; on others the op stays.
+_COST = {"avx2": 1.5, "avx512": 2.0, "avx512_bf16": 2.0}
+_COST_WITH_AMX = 0.6
+# Fewer queries do not make up for the expansion.
+_LEAST_TOKENS = 32
+# Of the keys and values that are expanded at once; those of one head may be more.
+_MOST_BYTES = 2**28
+
+
+@functools.cache
+def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
+    """Return in which dtype torch is fastest, and the cost of its FLOPs; None if not known."""
+    isa = str(core.cpu_isa("sparse_attention"))
+    if dtype == torch.bfloat16 and isa == "avx512_bf16" and torch.cpu._is_amx_tile_supported():
+        return dtype, _COST_WITH_AMX
+    return torch.float32, _COST.get(isa)
+
+
+def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Tensor]) -> list[int]:
+    """Return the numbers of the chunks of queries for which expanded keys take less time.
+
+    Args:
+        module: the attention layer.
+        query: [B, N, S, P + R], of all chunks.
+        keys: how many the cache has.
+        indices: of each chunk, [B, s, K], the selected positions; -1 for none.
+    """
+    cost, value, latent = _cost(query.dtype)[1], module.v_head_dim, module.kv_lora_rank
+    batch, _, tokens, size = query.shape
+    if cost is None or tokens < _LEAST_TOKENS or value > size:
+        return []
+    # FLOPs of a head; the op multiplies each query by the weights that expand a key.
+    expansion = 2 * latent * (module.qk_nope_head_dim + value)
+    found, saved = [], -cost * expansion * batch * keys
+    for number, chunk in enumerate(indices):
+        rows, end = batch * chunk.shape[1], _end(chunk)
+        selected = int((chunk >= 0).sum())
+        absorbed = expansion * rows + 2 * selected * (2 * latent + module.qk_rope_head_dim)
+        gain = absorbed - cost * 2 * rows * end * (size + value)
+        if gain > 0 and end <= keys:
+            found.append(number)
+            saved += gain
+    return found if saved > 0 else []
+
+
+def _end(indices: Tensor) -> int:
+    """Return the number of keys up to the last selected one."""
+    return int(indices.max()) + 1
+
+
+def attend_expanded(
+    module: Any,
+    queries: Sequence[Tensor],
+    latents: Tensor,
+    ropes: Tensor,
+    indices: Sequence[Tensor],
+    scale: float,
+) -> list[Tensor]:
+    """Attend with chunks of queries [B, N, s, P + R] to their selected keys.
+
+    Args:
+        module: the attention layer.
+        latents, ropes: [B, T, L] and [B, T, R].
+        indices: of each chunk, [B, s, K]; -1 for none.
+        scale: the factor of the products before the softmax.
+
+    Returns:
+        [B, s, N, V] of each chunk; zeros where nothing is selected.
+    """
+    if not queries:
+        return []
+    heads, size = queries[0].shape[1], queries[0].shape[-1]
+    nope, value, dtype = module.qk_nope_head_dim, module.v_head_dim, _cost(latents.dtype)[0]
+    keys = max(map(_end, indices))
+    latents, ropes = latents[:, :keys].to(dtype), ropes[:, None, :keys].to(dtype)
+    weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
+    outs = [query.new_empty(*query.shape[:3], value).transpose(1, 2) for query in queries]
+    of_head = (3 * size + value) * len(latents) * keys * dtype.itemsize
+    step = max(1, _MOST_BYTES // max(1, of_head))
+    for begin in range(0, heads, step):
+        some = slice(begin, begin + step)
+        weight = weights[some].to(dtype)
+        rows = linear(latents, weight.flatten(0, 1))
+        rows = rows.view(*rows.shape[:2], len(weight), -1).transpose(1, 2)
+        key = torch.cat([rows[..., :nope], ropes.expand(-1, rows.shape[1], -1, -1)], -1)
+        # torch is slow where keys and values differ in size.
+        padded = pad(rows[..., nope:], (0, size - value))
+        del rows
+        for query, chunk, out in zip(queries, indices, outs, strict=True):
+            end = _end(chunk)
+            out[:, :, some] = scaled_dot_product_attention(
+                query[:, some].to(dtype),
+                key[:, :, :end],
+                padded[:, :, :end],
+                attn_mask=selection_mask(chunk, end),
+                scale=scale,
+            )[..., :value].transpose(1, 2)
+    return outs
