@@ -37,12 +37,13 @@ def use_linear(model: nn.Module) -> None:
 
     Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
     compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
-    not serve stays, with a warning. Call it before the first forward pass, in which those packages dequantise the weights
-    or lay them out for their own kernels. The model can then no longer be saved.
+    not serve stays, with a warning. Call it before the first forward pass, in which those packages
+    dequantise the weights or lay them out for their own kernels. The model can then no longer be
+    saved. Weights that change later do so by load_state_dict, optimizers or in-place functions, not
+    through ``.data``: steps of latent attention keep a transposed part of kv_b_proj.
     """
-    is_torch_fast = core.cpu_isa("linear") in _WITH_BF16
-    replace_quantized(model, is_torch_fast)
-    use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast else None)
+    replace_quantized(model, is_torch_fast())
+    use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast() else None)
     if (difference := _difference_of_experts()) is not None:
         warn_once(difference, "use_linear leaves experts to transformers")
     for module in model.modules():
@@ -50,6 +51,11 @@ def use_linear(model: nn.Module) -> None:
             set_class(module, Linear)
         elif difference is None and _is_of_experts(module):
             module.forward = partial(use, module)
+
+
+def is_torch_fast() -> bool:
+    """Whether torch's products of 16 bits have instructions for it."""
+    return core.cpu_isa("linear") in _WITH_BF16
 
 
 def _is_of_experts(module: nn.Module) -> bool:
@@ -63,13 +69,14 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Compute [*, out_features] from [*, in_features]."""
-        if not _is_for_op(input, self.weight):
+        if not is_for_op(input, self.weight):
             return super().forward(input)
         result: Tensor = linear(input, self.weight, self.bias)
         return result
 
 
-def _is_for_op(x: Tensor, weight: Tensor) -> bool:
+def is_for_op(x: Tensor, weight: Tensor) -> bool:
+    """Whether the ops multiply such tensors here and now."""
     return (
         _is_plain(x)
         and _is_plain(weight)
@@ -119,7 +126,7 @@ def multiply_by_experts(
         or needs_gradient
         or tokens == 0
         or (most_tokens is not None and tokens > most_tokens and up.dtype != torch.float32)
-        or not _is_for_op(hidden_states, up)
+        or not is_for_op(hidden_states, up)
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
@@ -127,9 +134,9 @@ def multiply_by_experts(
         return others
     order = top_k_index.flatten().argsort(stable=True)
     rows = top_k_index.flatten().bincount(minlength=experts.num_experts)
-    inner = _multiply(hidden_states[order // count], up, rows)
+    inner = multiply_groups(hidden_states[order // count], up, rows)
     inner = experts._apply_gate(inner) if experts.has_gate else experts.act_fn(inner)
-    outputs = _multiply(inner, down, rows)
+    outputs = multiply_groups(inner, down, rows)
     if experts.has_post_expert_norm:
         outputs = experts.post_expert_norm(outputs)
     # order.argsort() is where each row was.
@@ -137,7 +144,7 @@ def multiply_by_experts(
     return weighted.sum(1).to(hidden_states.dtype)
 
 
-def _multiply(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
+def multiply_groups(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
     """Multiply groups of rows, each by its expert's weights [N, K]."""
     results: list[Tensor] = npu_grouped_matmul(
         [x],
