@@ -73,6 +73,17 @@ def test_parts_of_heads(monkeypatch: pytest.MonkeyPatch, isa: str, rows: int) ->
         projection.weight.mul_(2)
 
 
+@pytest.mark.usefixtures("no_grad")
+def test_groups_of_heads() -> None:
+    pytest.importorskip("transformers.models.deepseek_v4")
+    layer = make_model("deepseek_v4", torch.bfloat16).model.layers[0].self_attn.o_a_proj
+    ours = with_linear(layer)
+    x = torch.randn(1, 3, layer.n_groups, layer.in_features, dtype=torch.bfloat16)
+    with OpCalls() as ops:
+        assert_close(ours(x).float(), layer(x).float(), 2e-2)
+    assert "npu_grouped_matmul" in dict(ops.calls)
+
+
 def test_gradients_are_those_of_transformers() -> None:
     model = make_model("deepseek_v32", torch.bfloat16).train()
     ours = with_linear(model)

@@ -1,4 +1,4 @@
-"""Products of the rows of each head with its own part of kv_b_proj, [N, T, K] by [N, M, K].
+"""Products of the rows of each head with its own part of a weight, [N, T, K] by [N, M, K].
 
 torch.bmm copies such a part in every call, and is slow in 16 bits on CPUs without bf16.
 """
@@ -11,11 +11,35 @@ import torch
 from torch import Tensor, nn
 
 from .linear import Linear, is_for_op, is_torch_fast, multiply_groups
+from .parts import Parts
+
+# The class whose weight has a part for each group of heads.
+GROUPED = "DeepseekV4GroupedLinear"
 
 # More rows of a head take torch less time where its products have instructions of bf16.
 _MOST_ROWS = 4
 # {kv_b_proj: (of which weight, its part that makes latents [N, L, P])}
 _transposed: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
+
+
+class GroupedLinear(Linear):
+    """transformers' linear layer of groups, by npu_grouped_matmul."""
+
+    n_groups: int
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute [*, G, N / G] from [*, G, K]."""
+        rows = x.reshape(-1, *x.shape[-2:]).transpose(0, 1)
+        parts = self.weight.view(self.n_groups, -1, x.shape[-1])
+        return to_values(self, rows, parts).transpose(0, 1).reshape(*x.shape[:-1], -1)
+
+
+def difference_of_grouped() -> str | None:
+    """Say in one sentence what transformers changed of that class; None if nothing."""
+    parts = Parts("transformers.models.deepseek_v4.modeling_deepseek_v4")
+    parts.check(f"{GROUPED}.forward", like=GroupedLinear.forward)
+    parts.reads(f"{GROUPED}.forward", "weight view n_groups transpose bmm reshape")
+    return parts.difference()
 
 
 def to_latents(projection: nn.Linear, rows: Tensor, part: Tensor) -> Tensor:
