@@ -23,7 +23,10 @@ AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 FORMATS = [
     *(("ct", 4, 32, False), ("ct", 4, 64, True), ("ct", 8, -1, False)),
     *(("gptq", 4, 64, False), ("awq", 4, 32, True)),
+    # Activations of 8 bits, too: by row, or by a scale of the checkpoint.
+    *(("int8", 8, -1, False), ("static int8", 8, -1, False)),
 ]
+INPUT_SCALE = 0.05
 
 
 def pack(numbers: Tensor, bits: int) -> Tensor:
@@ -36,10 +39,17 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
     method, bits, group, has_zeros = form
     grouped, half = weight.unflatten(1, (-1, group)) if group > 0 else weight[:, None], 2**bits // 2
     scales = grouped.abs().amax(2) / (half - 1)
+    if method == "static int8":
+        scales = scales.amax().expand_as(scales)
     zeros = half + torch.randint_like(scales, -1, 2) * has_zeros
     numbers = (grouped / scales[..., None] + zeros[..., None]).round().clamp(0, 2 * half - 1)
     value = ((numbers - zeros[..., None]) * scales[..., None]).flatten(1)
     numbers = numbers.flatten(1)
+    if method == "int8":
+        return {"weight": (numbers - half).to(torch.int8), "weight_scale": scales}, value
+    if method == "static int8":
+        own = {"weight_scale": scales[:1, 0], "input_scale": torch.tensor([INPUT_SCALE])}
+        return {"weight": (numbers - half).to(torch.int8), **own}, value
     if method == "ct":
         zero_points = {"weight_zero_point": pack(zeros.t(), bits).t()} if has_zeros else {}
         packed = {"weight_packed": pack(numbers, bits), "weight_shape": torch.tensor(weight.shape)}
@@ -57,13 +67,31 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
 def settings(form: Any, ignored: list[str]) -> dict[str, Any]:
     """Return what config.json says of a format."""
     method, bits, group, has_zeros = form
-    if method != "ct":
+    if method in ("gptq", "awq"):
         own = {"zero_point": True} if has_zeros else {"desc_act": False, "sym": True}
         return {"quant_method": method, "bits": bits, "group_size": group, **own}
     weights: dict[str, Any] = {"type": "int", "num_bits": bits, "symmetric": not has_zeros}
     weights |= {"strategy": "group", "group_size": group} if group > 0 else {"strategy": "channel"}
+    targets = {"targets": ["Linear"], "weights": weights}
     known = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ignored}
-    return {**known, "config_groups": {"0": {"targets": ["Linear"], "weights": weights}}}
+    if "int8" in method:
+        by = "tensor" if method == "static int8" else "token"
+        inputs = weights | {"strategy": by, "dynamic": by == "token"}
+        targets["weights"] = weights | ({"strategy": "tensor"} if by == "tensor" else {})
+        targets, known["format"] = targets | {"input_activations": inputs}, "int-quantized"
+    return {**known, "config_groups": {"0": targets}}
+
+
+def round_inputs(model: Any, is_static: bool) -> None:
+    """Round what enters the layers as their products do; kv_b_proj is split into 16 bits."""
+
+    def rounded(_: Any, inputs: Any) -> Tensor:
+        scale = INPUT_SCALE if is_static else inputs[0].abs().amax(-1, keepdim=True) / 127
+        return (inputs[0] / scale).round().clamp(-128, 127) * scale
+
+    for name, each in model.named_modules():
+        if isinstance(each, torch.nn.Linear) and not name.endswith(("lm_head", "kv_b_proj")):
+            each.register_forward_pre_hook(rounded)
 
 
 def assert_right(plain: Path, form: Any, *more: str) -> None:
@@ -88,7 +116,14 @@ def assert_right(plain: Path, form: Any, *more: str) -> None:
     with engine(quantised) as llm:
         tokens = generate(llm, batch)
     reference = load_reference(plain)
+    if "int8" in form[0]:
+        round_inputs(reference, form[0] == "static int8")
     assert max(full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)) < GAP
+
+
+@pytest.fixture(autouse=True)
+def _without_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
@@ -104,7 +139,10 @@ def test_a_dense_model(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert_right(tmp_path, form)
 
 
-def test_sparse_attention(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [FORMATS[1], FORMATS[5]], ids=str)
+def test_sparse_attention(form: Any, tmp_path: Path) -> None:
     """kv_b_proj is quantised, too; vLLM reads it before the first step."""
-    make_checkpoint(tmp_path, "DeepseekV32", **SIZES_OF_V32)
-    assert_right(tmp_path, FORMATS[1], "indexer.wk", "weights_proj")
+    # Where rounding swaps two activations of 8 bits, the indexer would select other keys.
+    changes = {"index_topk": 256} if "int8" in form[0] else {}
+    make_checkpoint(tmp_path, "DeepseekV32", **{**SIZES_OF_V32, **changes})
+    assert_right(tmp_path, form, "indexer.wk", "weights_proj")

@@ -95,6 +95,12 @@ def quantised(bits: int, *ignored: str, **more: str) -> dict[str, Any]:
     }
 
 
+def with_inputs(**inputs: Any) -> dict[str, Any]:
+    """Return what is written of 8 bits with quantised activations, without the experts."""
+    group = LINEAR | {"weights": {"num_bits": 8}, "input_activations": {"num_bits": 8} | inputs}
+    return quantised(8, EXPERTS) | {"config_groups": {"0": group}}
+
+
 EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
 QUANTISED = "model_config__hf_config__quantization_config"
 FOUR_BITS = quantised(4, EXPERTS, KV_B_PROJ)
@@ -134,6 +140,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({QUANTISED: quantised(8)}, EIGHT),
     ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: quantised(8, EXPERTS, *TWO_LAYERS)}, "leave kv_b_proj in 16 bits"),
+    ({QUANTISED: with_inputs(dynamic=False)}, "leave kv_b_proj in 16 bits"),
+    ({QUANTISED: with_inputs(dynamic=True, symmetric=False)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: FOUR_BITS}, FOUR),
     ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16}}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16, KEPT: ["kv_b_proj", "experts"]}}, FOUR),
@@ -215,6 +223,7 @@ SERVED: list[dict[str, Any]] = [
     {QUANTISED: AWQ_OF_DENSE},
     {QUANTISED: quantised(8, EXPERTS) | PACKED},
     {QUANTISED: quantised(4, EXPERTS, strategy="channel") | PACKED},
+    {QUANTISED: with_inputs(dynamic=True)},
     # A dense model needs no fields of experts.
     {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
     {"cache_config__cache_dtype": "bfloat16"},

@@ -50,8 +50,16 @@ vllm.forward_context.ForwardContext attn_metadata no_compile_layers
 vllm.envs.VLLM_DISABLED_KERNELS
 vllm.forward_context.get_forward_context ()
 vllm.model_executor.custom_op.PluggableLayer register_oot(_decorated_layer_cls, name)
+vllm.model_executor.kernels.linear._POSSIBLE_INT8_KERNELS
 vllm.model_executor.kernels.linear._POSSIBLE_KERNELS
+vllm.model_executor.kernels.linear.CPUInt8ScaledMMLinearKernel
 vllm.model_executor.kernels.linear.CPUWNA16LinearKernel can_implement(c)
+vllm.model_executor.kernels.linear.Int8ScaledMMLinearKernel
+    __init__(c, layer_param_names) apply_weights(layer, x, bias) can_implement(c) config
+    _get_layer_params(layer) is_supported(compute_capability) layer_param_names
+    process_weights_after_loading(layer)
+vllm.model_executor.kernels.linear.Int8ScaledMMLinearLayerConfig
+    input_symmetric is_channelwise
 vllm.model_executor.kernels.linear.MPLinearKernel
     __init__(c, w_q_param_name, w_s_param_name, w_zp_param_name) _get_weight_params(layer)
     apply_weights(layer, x, bias) can_implement(c) config get_min_capability()
