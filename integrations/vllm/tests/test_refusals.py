@@ -85,7 +85,7 @@ AWQ, LINEAR = {"quant_method": "awq"}, {"targets": ["Linear"]}
 TWO_LAYERS = [f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1)]
 
 
-def quantised(bits: int, *ignored: str, **more: str) -> dict[str, Any]:
+def quantised(bits: int, *ignored: str, **more: Any) -> dict[str, Any]:
     """Return what compressed-tensors writes into config.json, by default of integer weights."""
     group = LINEAR | {"weights": {"type": "int", "num_bits": bits} | more}
     return {
@@ -138,6 +138,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({f"{FIELD}scoring_func": "softmax"}, ROUTER),
     ({f"{FIELD}topk_method": None}, ROUTER),
     ({QUANTISED: quantised(8)}, EIGHT),
+    ({QUANTISED: quantised(8, strategy="channel") | PACKED}, EIGHT),
     ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: quantised(8, EXPERTS, *TWO_LAYERS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: with_inputs(dynamic=False)}, "leave kv_b_proj in 16 bits"),
@@ -224,6 +225,7 @@ SERVED: list[dict[str, Any]] = [
     {QUANTISED: quantised(8, EXPERTS) | PACKED},
     {QUANTISED: quantised(4, EXPERTS, strategy="channel") | PACKED},
     {QUANTISED: with_inputs(dynamic=True)},
+    {QUANTISED: quantised(4, strategy="group", group_size=64) | PACKED},
     # A dense model needs no fields of experts.
     {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
     {"cache_config__cache_dtype": "bfloat16"},

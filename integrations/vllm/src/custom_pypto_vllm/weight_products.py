@@ -35,16 +35,13 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
         bits = self.config.weight_type.size_bits
         weight, scale = getattr(layer, self.w_q_name), getattr(layer, self.w_s_name)
         # Packed along K, as [N, K / 8] by compressed-tensors, as [K / 8, N] by the others.
-        packed = (weight.data if weight.input_dim == 1 else weight.data.t()).contiguous()
-        packed = packed ^ _HIGHEST_BITS[bits]
-        if bits == 8:
-            packed = packed.view(torch.int8)
+        packed = twos_complement(weight.data if weight.input_dim == 1 else weight.data.t(), bits)
         scales = (scale.data.t() if scale.output_dim == 0 else scale.data).contiguous()
         offset = None
         if self.config.zero_points:
             zero = getattr(layer, self.w_zp_name)
             of_groups = zero.data.t() if zero.output_dim == 0 else zero.data
-            zeros = _unpack(of_groups, bits)[:, : scales.shape[1]]
+            zeros = unpack(of_groups, bits)[:, : scales.shape[1]]
             offset = (2 ** (bits - 1) - zeros).to(scales.dtype)
         for name, values in ((self.w_q_name, packed), (self.w_s_name, scales)):
             setattr(layer, name, torch.nn.Parameter(values, requires_grad=False))
@@ -110,8 +107,14 @@ def missing(op: str) -> str | None:
     return None
 
 
-def _unpack(packed: Tensor, bits: int) -> Tensor:
-    """Return the unsigned numbers [rows, n * 32 / bits] that int32 numbers [rows, n] hold."""
+def twos_complement(packed: Tensor, bits: int) -> Tensor:
+    """Return int32 or int8 numbers for unsigned ones of 4 or 8 bits minus half of their range."""
+    flipped = packed.contiguous() ^ _HIGHEST_BITS[bits]
+    return flipped.view(torch.int8) if bits == 8 else flipped
+
+
+def unpack(packed: Tensor, bits: int) -> Tensor:
+    """Return the unsigned numbers [..., n * 32 / bits] that int32 numbers [..., n] hold."""
     shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=packed.device)
     numbers: Tensor = (packed.unsqueeze(-1) >> shifts) & (2**bits - 1)
-    return numbers.flatten(1)
+    return numbers.flatten(-2)
