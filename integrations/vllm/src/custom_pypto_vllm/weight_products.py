@@ -29,9 +29,7 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Store the weight as [N, K / 8] or [N, K], scales and offsets as [groups, N]."""
-        if torch.cpu._is_amx_tile_supported():
-            # vLLM's attention does not ask Linux for AMX; without oneDNN's products, nothing would.
-            torch.cpu._init_amx()
+        ask_for_amx()
         # Here, so that processes without such weights load no op.
         from custom_pypto_weight_quant_matmul import to_signed, unpack_unsigned
 
@@ -92,11 +90,22 @@ def _not_served(c: Any) -> str | None:
         and theirs.can_implement(c)[0]
     ):
         return "vLLM's own product with AMX is faster"
+    return missing(_OP)
+
+
+def ask_for_amx() -> None:
+    """Ask Linux for AMX: vLLM's attention does not, and without oneDNN's products nothing would."""
+    if torch.cpu._is_amx_tile_supported():
+        torch.cpu._init_amx()
+
+
+def missing(op: str) -> str | None:
+    """Say in one sentence that an op is not installed; None if it is."""
     # Here, so that processes without such weights load no op.
     import custom_pypto.core  # noqa: F401
 
     try:
-        getattr(torch.ops.custom_pypto, _OP)
+        getattr(torch.ops.custom_pypto, op)
     except AttributeError as error:
         return str(error)
     return None
