@@ -33,3 +33,9 @@ def test_every_constructor_names_a_device() -> None:
     assert len(FILES) > 200
     found = [f"{file}:{each}" for file in FILES for each in without_device(file.read_text("utf-8"))]
     assert not found, "\n".join(found)
+
+
+def test_a_constructor_without_a_device_is_found() -> None:
+    source = "import torch\ntorch.arange(3)\ntorch.arange(3, device=None)\ntorch.zeros_like(x)\n"
+    assert list(without_device(source)) == ["2: torch.arange(3)"]
+    assert list(without_device("from torch import ones\nones(3)")) == ["2: ones(3)"]

@@ -94,37 +94,43 @@ class TestAll(custom_pypto_testing.Conformance):
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: in the C++ source `right` becomes `wrong`."""
+    """One fault: in `file`, or in the C++ source, `right` becomes `wrong`."""
 
     kind: str
+    op: str
     right: str
     wrong: str
+    file: str = "csrc"
 
 
 class FaultyPlugin:
-    """A plugin of third_party: its right op, and one wrong op for each fault of faults.toml."""
+    """A plugin of third_party: its right ops, and one wrong op for each fault of faults.toml."""
 
     def __init__(self, source: Path) -> None:
         self.name = source.name
         self._source = source
         faults = tomllib.loads((source / "faults.toml").read_text(encoding="utf-8"))
         contract = tomllib.loads((source / "ops.toml").read_text(encoding="utf-8"))
-        [self.op] = contract.keys() - {"groups", "templates"}
-        self.faults = tuple(Fault(kind, **fault) for kind, fault in faults.items())
+        self.ops = [name for name in contract if name not in ("groups", "templates")]
+        self.faults = tuple(
+            Fault(kind, **{"op": self.ops[0], **fault}) for kind, fault in faults.items()
+        )
 
     def name_of(self, fault: Fault) -> str:
         """The faulty op's name."""
-        return f"{self.op}_{self.faults.index(fault)}"
+        return self._renamed(fault.op, self.faults.index(fault))
 
     def contract(self) -> str:
         """The tables of all ops, behind the templates and groups, which serve all."""
-        right, *wrong = (re.split(r"(?m)^(?=\[)", copy)[1:] for copy in self._copies("ops.toml"))
+        right, *wrong = (
+            re.split(r"(?m)^(?=\[)", copy)[1:] for copy in self._copies("ops.toml", "ops.toml")
+        )
         ops = [part for parts in wrong for part in parts if not part.startswith(_SHARED)]
         return "".join([*right, *ops])
 
     def kernels(self) -> tuple[str, list[str]]:
         """The includes, and for each copy a namespace with the function `add`."""
-        copies = self._copies("csrc/*.cpp", is_faulty=True)
+        copies = self._copies("csrc/*.cpp", "csrc")
         includes, _, _ = copies[0].partition("\nnamespace {")
         namespaces = []
         for number, copy in enumerate(copies):
@@ -135,17 +141,17 @@ class FaultyPlugin:
 
     def hooks(self) -> list[str]:
         """The Python of each copy, if the plugin has hooks."""
-        return self._copies("src/*/__init__.py") if (self._source / "src").exists() else []
+        return self._copies("src/*/__init__.py", "src") if (self._source / "src").exists() else []
 
-    def _copies(self, file: str, *, is_faulty: bool = False) -> list[str]:
-        """The right text of a file, and its text for each wrong op."""
+    def _renamed(self, text: str, number: int) -> str:
+        return re.sub(rf"\b({'|'.join(self.ops)})\b", rf"\g<1>_{number}", text)
+
+    def _copies(self, file: str, kind: str) -> list[str]:
+        """The right text of a file, and its text for each fault."""
         [path] = self._source.glob(file)
         text = path.read_text(encoding="utf-8")
-        copies = [text]
-        for fault in self.faults:
-            wrong = _spoil(text, fault) if is_faulty else text
-            copies.append(re.sub(rf"\b{self.op}\b", self.name_of(fault), wrong))
-        return copies
+        wrong = [_spoil(text, fault) if fault.file == kind else text for fault in self.faults]
+        return [text, *(self._renamed(each, number) for number, each in enumerate(wrong))]
 
 
 def write(plugins: Sequence[FaultyPlugin], folder: Path) -> Path:

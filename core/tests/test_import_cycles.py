@@ -82,3 +82,23 @@ def test_no_distribution_needs_itself() -> None:
         others = {owner[each] for each in found} - {owner[module]}
         needs.setdefault(owner[module], set()).update(others)
     TopologicalSorter(needs).prepare()
+    assert {name: " ".join(sorted(found)) for name, found in needs.items()} == {
+        "contract": "",
+        "core": "contract",
+        # `new` writes a test that imports testing, and kernels that include blocks.
+        "builder": "blocks contract core testing",
+        **dict.fromkeys(["testing", "kernels"], "contract core"),
+        **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
+        **dict.fromkeys(["compressor", "quant_matmul"], "blocks core"),
+        "serving": "compressor core",
+        "weight_quant_matmul": "core",
+        "mhc": "blocks core testing",
+        "sparse_flash_mla": "blocks core testing",
+        "simulator": "builder contract",
+        # Two plugins bring comparisons for testing.
+        "lightning_indexer": "blocks core testing",
+        **dict.fromkeys(["grouped_matmul", "lightning_indexer_prolog"], "blocks core"),
+        "sparse_attention": "blocks core lightning_indexer testing",
+        "transformers": "core grouped_matmul linear sparse_attention weight_quant_matmul",
+        "mindspore": "contract core",
+    }

@@ -287,11 +287,6 @@ FAULTS = {
         add_and_write_into_gaps,
         fake=None,
     ),
-    "wrongly mutated argument that has gaps": WRITING(
-        checks.check_strides,
-        "'total' that has a gap.*: argument 'total': 6 of 6",
-        lambda x, total: total.add_(x, alpha=total.stride(0)) and None,
-    ),
     "fake that keeps strides which the kernel does not": STRIDES(
         r"'x' that has dims in the order \[1, 0\]: .*\[1, 2\] by the fake",
         fake=torch.empty_like,
