@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
+from unittest import mock
 
 from custom_pypto_testing.timing.measured import (
     Columns,
@@ -53,8 +55,11 @@ class Run:
 class Worker:
     """Calls functions in a process of its own, one after another; it takes no time in between."""
 
-    def __init__(self) -> None:
+    def __init__(self, **variables: str) -> None:
+        """`variables` are added to the environment, before the process imports anything."""
         self._process = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        with mock.patch.dict(os.environ, variables):
+            self.call(int)
 
     def __enter__(self) -> Worker:
         """Return itself."""
