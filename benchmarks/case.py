@@ -84,11 +84,9 @@ def ragged(count: int, low: int, high: int) -> list[int]:
     return lengths
 
 
-def block_table(
-    lengths: list[int], generator: torch.Generator, block: int = BLOCK
-) -> tuple[Tensor, int]:
+def block_table(lengths: list[int], generator: torch.Generator) -> tuple[Tensor, int]:
     """Return a table [B, M] of shuffled blocks that holds the lengths, and how many blocks."""
-    needed = [-(-length // block) for length in lengths]
+    needed = [-(-length // BLOCK) for length in lengths]
     free = torch.randperm(sum(needed), generator=generator).int()
     rows = list(torch.split(free, needed))
     return pad_sequence(rows, batch_first=True, padding_value=-1), sum(needed)

@@ -20,16 +20,7 @@ from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, sp
 from custom_pypto_testing.timing.peaks import at_peak, find_peaks, timed
 
 from benchmarks.case import Case, Planned
-from benchmarks.cases import (
-    add,
-    attention,
-    fused,
-    grouped_matmul,
-    indexer,
-    linear,
-    quant,
-    weight_quant,
-)
+from benchmarks.cases import add, attention, fused, grouped_matmul, indexer, products
 from benchmarks.eager import Baseline
 from benchmarks.run import Run, add_output
 
@@ -73,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def all_cases() -> Iterator[Planned]:
     """Yield every case, op by op."""
-    for op in (add, linear, weight_quant, quant, grouped_matmul, indexer, attention, fused):
+    for op in (add, products, grouped_matmul, indexer, attention, fused):
         yield from op.cases()
 
 

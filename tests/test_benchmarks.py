@@ -28,7 +28,6 @@ from benchmarks.eager import (
 from benchmarks.layers import fold
 from examples.sparse_decode import layer
 from examples.sparse_decode.session import Session
-from examples.text import Text
 
 Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
@@ -36,7 +35,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
 def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
     size = dataclasses.replace(layer.SMALL, lengths=(2300, 130), steps=1)
-    session = Session(size, Text.load())
+    session = Session(size)
     for _ in session.prefill():
         pass
     step = session.next_step()

@@ -2,28 +2,12 @@
 
 import re
 import sys
-from pathlib import Path
 
 import pytest
 
 from examples import transformers_generate
 from examples.sparse_decode.__main__ import main
 from examples.transformers_generate import MODELS
-
-
-@pytest.mark.parametrize(
-    ("option", "file", "message"),
-    [
-        ("--text", "empty.txt", "empty.txt: the file is empty"),
-        ("--text", "absent", "absent: No such file or directory; name a readable"),
-    ],
-)
-def test_a_file_that_cannot_be_used_ends_the_example_before_any_work(
-    option: str, file: str, message: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    (tmp_path / "empty.txt").write_text(" \n")
-    assert main(["--no-install", option, str(tmp_path / file)]) == 1
-    assert message in capsys.readouterr().err
 
 
 def test_no_environment_but_a_virtual_one_is_changed(

@@ -91,6 +91,16 @@ def test_no_plugin_is_blamed_where_core_cannot_be_imported(world) -> None:
     assert found.remark.endswith("failed, and no single plugin explains it: ImportError: no torch")
 
 
+def test_the_doctor_says_what_to_leave_out(world: Callable[[End], Calls]) -> None:
+    world(lambda names: Outcome(failure=CRASH, progress="b") if "b" in names else Outcome(value={}))
+    core, *others = plugins(DoctorContext(1.0))
+    assert core.value == "works only without b"
+    assert core.advice.startswith("set CUSTOM_PYPTO_DISABLE=b")
+    found = {check.name: check for check in others}
+    assert found["b"].level == "problem"
+    assert f"b failed: loading it ended the process: {CRASH}" in found["b"].remark
+
+
 def test_a_variable_of_the_user_stays(world, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUSTOM_PYPTO_DISABLE", "a")
     calls = world(lambda names: Outcome(value=1))

@@ -21,7 +21,6 @@ from tqdm import tqdm
 
 from examples import program
 from examples.program import ExampleError
-from examples.text import Text
 
 if TYPE_CHECKING:
     from examples.sparse_decode.decode import Step
@@ -45,21 +44,14 @@ def main(arguments: list[str] | None = None) -> int:
         default="deepseek",
         help="deepseek: the sizes of DeepSeek-V3.2, minutes; small: seconds (default: %(default)s)",
     )
-    parser.add_argument(
-        "--text",
-        type=Path,
-        metavar="PATH",
-        help="text to decode, one token per byte (default: the manual that this Python ships)",
-    )
     program.add_number(parser, "--steps", 24, "how many steps to decode")
     return program.run(parser, arguments, _work)
 
 
 def _work(options: argparse.Namespace) -> None:
-    text = Text.load(options.text)
     if options.install:
         _install(program.OUTPUT / "wheels")
-    _decode(options, text)
+    _decode(options)
 
 
 def _install(wheelhouse: Path) -> None:
@@ -103,19 +95,17 @@ def _run(*command: str | Path, capture: bool = True) -> str:
     return done.stdout or ""
 
 
-def _decode(options: argparse.Namespace, text: Text) -> None:
+def _decode(options: argparse.Namespace) -> None:
     # These imports need the ops, which were installed just now.
     from examples.sparse_decode import layer
     from examples.sparse_decode.decode import decode
-    from examples.sparse_decode.session import Session
+    from examples.sparse_decode.session import TEXT, Session
 
     size = dataclasses.replace(layer.SIZES[options.size], steps=options.steps)
     program.title(f"Decode {size.steps} tokens of {len(size.lengths)} sequences, {size.name} sizes")
-    print(f"  text      {text.source}, {len(text.data):,} bytes")
-    if len(text.data) < sum(size.lengths):
-        print("  note      the text is shorter than the contexts together: it is read in a loop")
+    print(f"  text      Python's manual (pydoc_data/topics.py), {len(TEXT):,} bytes")
     print(f"  contexts  {', '.join(f'{context:,}' for context in size.lengths)}", flush=True)
-    session = Session(size, text)
+    session = Session(size)
     total = sum(size.lengths) - len(size.lengths)
     with tqdm(total=total, desc="prefill", unit="token", unit_scale=True) as progress:
         for tokens in session.prefill():

@@ -1,18 +1,20 @@
-"""A decode session: sequences over one text, their paged caches, and each step's arguments."""
+"""A decode session: sequences over a text, their paged caches, and each step's arguments."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pydoc_data import topics
 
 import torch
 from torch import Tensor
 
 from benchmarks.eager import FusedArguments, cached_rows
 from examples.sparse_decode.layer import HiddenStates, Sizes, make_weights
-from examples.text import Text
 
 SEED = 20250929
 ROPE_BASE = 10000.0
+TEXT = "\n".join(topics.topics.values()).encode()
+"""The manual behind Python's `help()`: one token per byte."""
 
 
 class PagedCache:
@@ -71,23 +73,23 @@ class PagedCache:
 
 
 class Session:
-    """Decodes one text at several places at once, teacher-forced: the next token is the text's."""
+    """Decodes a text at several places at once, teacher-forced: the next token is the text's."""
 
-    def __init__(self, sizes: Sizes, text: Text) -> None:
+    def __init__(self, sizes: Sizes) -> None:
         generator = torch.Generator().manual_seed(SEED)
         self.sizes = sizes
-        self.text = text
+        self._text = torch.frombuffer(bytearray(TEXT), dtype=torch.uint8).long()
         self.weights = make_weights(sizes, generator)
         self.hidden_states = HiddenStates(sizes.hidden, generator)
         self.cache = PagedCache(sizes, generator)
-        spread = len(text.data) // len(sizes.lengths)
+        spread = len(TEXT) // len(sizes.lengths)
         self.starts = [i * spread for i in range(len(sizes.lengths))]
 
     def states(self, sequence: int, start: int, stop: int) -> Tensor:
-        """Return the hidden states [stop - start, H] of a sequence's positions."""
-        history = self.hidden_states.history
-        first = self.starts[sequence] + start - history
-        return self.hidden_states(self.text.tokens(first, stop - start + history))
+        """Return the hidden states [stop - start, H] of positions; the text is read in a loop."""
+        begin = self.starts[sequence]
+        positions = torch.arange(begin + start - self.hidden_states.history, begin + stop)
+        return self.hidden_states(self._text[positions % len(TEXT)])
 
     def prefill(self, chunk: int = 4096) -> Iterator[int]:
         """Fill the caches with every context but its last token; yield the tokens done each time.

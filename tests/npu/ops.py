@@ -24,7 +24,6 @@ DIRECT = {op for op, symbol in _SYMBOLS if not symbol.startswith("aclnn")}
 COMPOSED = {*OPS} - _LAUNCHING | {"npu_mla_prolog"}
 """Ops that call torch's own for these samples, and launch nothing themselves."""
 WITHOUT_OPERATOR = {
-    "npu_grouped_matmul",
     "npu_mhc_pre",
     "npu_mhc_pre_backward",
     "npu_mhc_sinkhorn",

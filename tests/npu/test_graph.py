@@ -105,6 +105,7 @@ def test_a_dtype_that_the_kernel_does_not_take_is_refused(graph_npu: Worker, dty
 @pytest.mark.parametrize(
     ("op", "sample", "reason"),
     [
+        ("npu_grouped_matmul", "bfloat16_int4", "in a graph of torchair's graph engine, group"),
         (INDEXER, "key-heads", "argument 'query' must have heads of size 128"),
         (ATTENTION, "log-sum-exp", "argument 'return_softmax_lse' must be False on an NPU"),
         # The fused op's words for a limit of the indexer that is a part of it.

@@ -23,7 +23,11 @@ AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 FORMATS = [
     *(("ct", 4, 32, False), ("ct", 4, 64, True), ("ct", 8, -1, False)),
     *(("gptq", 4, 64, False), ("awq", 4, 32, True)),
+    # Activations of 8 bits, too: by row, or by a scale of the checkpoint.
+    *(("int8", 8, -1, False), ("static int8", 8, -1, False)),
 ]
+INPUT_SCALE = 0.05
+NO_EXPERTS = ["self_attn", "layers.0.", "shared_experts", "mlp.gate", "lm_head"]
 
 
 def pack(numbers: Tensor, bits: int) -> Tensor:
@@ -36,10 +40,17 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
     method, bits, group, has_zeros = form
     grouped, half = weight.unflatten(1, (-1, group)) if group > 0 else weight[:, None], 2**bits // 2
     scales = grouped.abs().amax(2) / (half - 1)
+    if method == "static int8":
+        scales = scales.amax().expand_as(scales)
     zeros = half + torch.randint_like(scales, -1, 2) * has_zeros
     numbers = (grouped / scales[..., None] + zeros[..., None]).round().clamp(0, 2 * half - 1)
     value = ((numbers - zeros[..., None]) * scales[..., None]).flatten(1)
     numbers = numbers.flatten(1)
+    if method == "int8":
+        return {"weight": (numbers - half).to(torch.int8), "weight_scale": scales}, value
+    if method == "static int8":
+        own = {"weight_scale": scales[:1, 0], "input_scale": torch.tensor([INPUT_SCALE])}
+        return {"weight": (numbers - half).to(torch.int8), **own}, value
     if method == "ct":
         zero_points = {"weight_zero_point": pack(zeros.t(), bits).t()} if has_zeros else {}
         packed = {"weight_packed": pack(numbers, bits), "weight_shape": torch.tensor(weight.shape)}
@@ -54,31 +65,55 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
     return {**packed, "scales": scales.t()}, value
 
 
-def settings(form: Any, ignored: list[str]) -> dict[str, Any]:
+def settings(form: Any, ignored: list[str], only: str) -> dict[str, Any]:
     """Return what config.json says of a format."""
     method, bits, group, has_zeros = form
-    if method != "ct":
+    if method in ("gptq", "awq"):
         own = {"zero_point": True} if has_zeros else {"desc_act": False, "sym": True}
+        if only:
+            own |= {"modules_in_block_to_quantize": [only], "modules_to_not_convert": NO_EXPERTS}
         return {"quant_method": method, "bits": bits, "group_size": group, **own}
     weights: dict[str, Any] = {"type": "int", "num_bits": bits, "symmetric": not has_zeros}
     weights |= {"strategy": "group", "group_size": group} if group > 0 else {"strategy": "channel"}
+    targets = {"targets": ["Linear"], "weights": weights}
     known = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ignored}
-    return {**known, "config_groups": {"0": {"targets": ["Linear"], "weights": weights}}}
+    if "int8" in method:
+        by = "tensor" if method == "static int8" else "token"
+        inputs = weights | {"strategy": by, "dynamic": by == "token"}
+        targets["weights"] = weights | ({"strategy": "tensor"} if by == "tensor" else {})
+        targets, known["format"] = targets | {"input_activations": inputs}, "int-quantized"
+    return {**known, "config_groups": {"0": targets}}
 
 
-def assert_right(plain: Path, form: Any, *more: str) -> None:
+def round_inputs(model: Any, is_static: bool) -> None:
+    """Round what enters the layers as their products do; kv_b_proj is split into 16 bits."""
+
+    def rounded(_: Any, inputs: Any) -> Tensor:
+        scale = INPUT_SCALE if is_static else inputs[0].abs().amax(-1, keepdim=True) / 127
+        return (inputs[0] / scale).round().clamp(-128, 127) * scale
+
+    for name, each in model.named_modules():
+        if isinstance(each, torch.nn.Linear) and not name.endswith(("lm_head", "kv_b_proj")):
+            each.register_forward_pre_hook(rounded)
+
+
+def assert_right(plain: Path, form: Any, *more: str, only: str = "") -> None:
     """Quantise a checkpoint, and compare tokens with those of the weights that it stands for."""
     values, tensors, ignored = load_file(plain / "model.safetensors"), {}, []
     for name, value in values.items():
         start = name.rpartition("weight")[0]
-        if value.dim() == 1 or any(each in name for each in ("embed", "lm_head", *more)):
+        if (
+            value.dim() == 1
+            or only not in name
+            or any(each in name for each in ("embed", "lm_head", *more))
+        ):
             tensors[name] = value
             ignored.append(start[:-1])
         else:
             made, values[name] = quantise(value, form)
             tensors |= {f"{start}{key}": each.contiguous() for key, each in made.items()}
     config = json.loads((plain / "config.json").read_text())
-    config["quantization_config"] = settings(form, ignored)
+    config["quantization_config"] = settings(form, ignored, only)
     quantised = plain / "quantised"
     quantised.mkdir()
     (quantised / "config.json").write_text(json.dumps(config))
@@ -88,23 +123,75 @@ def assert_right(plain: Path, form: Any, *more: str) -> None:
     with engine(quantised) as llm:
         tokens = generate(llm, batch)
     reference = load_reference(plain)
+    if "int8" in form[0] and not only:
+        round_inputs(reference, form[0] == "static int8")
     assert max(full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)) < GAP
+
+
+@pytest.fixture(autouse=True)
+def _without_amx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+
+
+def allow_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """vLLM gives these two 16 bits only. With 32, transformers' tokens are equal."""
+    from vllm.model_executor.layers.quantization import auto_awq, auto_gptq
+
+    for cls in (auto_awq.AutoAWQConfig, auto_gptq.AutoGPTQConfig):
+        monkeypatch.setattr(cls, "get_supported_act_dtypes", lambda *_: [torch.float32])
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_a_dense_model(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from vllm.model_executor.layers.quantization import auto_awq, auto_gptq
-
-    # vLLM gives these two 16 bits only. With 32, transformers' tokens are equal.
-    for cls in (auto_awq.AutoAWQConfig, auto_gptq.AutoGPTQConfig):
-        monkeypatch.setattr(cls, "get_supported_act_dtypes", lambda *_: [torch.float32])
+    allow_32_bits(monkeypatch)
     torch.manual_seed(0)
     config = transformers.LlamaConfig(**SIZES, **HEADS, initializer_range=0.2, pad_token_id=None)
     transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
     assert_right(tmp_path, form)
 
 
-def test_sparse_attention(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", [FORMATS[1], FORMATS[5]], ids=str)
+def test_sparse_attention(form: Any, tmp_path: Path) -> None:
     """kv_b_proj is quantised, too; vLLM reads it before the first step."""
-    make_checkpoint(tmp_path, "DeepseekV32", **SIZES_OF_V32)
-    assert_right(tmp_path, FORMATS[1], "indexer.wk", "weights_proj")
+    # Where rounding swaps two activations of 8 bits, the indexer would select other keys.
+    changes = {"index_topk": 256} if "int8" in form[0] else {}
+    make_checkpoint(tmp_path, "DeepseekV32", **{**SIZES_OF_V32, **changes})
+    assert_right(tmp_path, form, "indexer.wk", "weights_proj")
+
+
+@pytest.mark.parametrize("form", [*FORMATS[:2], ("ct", 8, 32, False), *FORMATS[3:6]], ids=str)
+def test_experts(form: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Activations of experts keep their bits, also where the checkpoint has int8."""
+    allow_32_bits(monkeypatch)
+    changes = {"first_k_dense_replace": 1, "num_experts_per_tok": 2, "moe_intermediate_size": 64}
+    family = "GlmMoeDsa" if form == FORMATS[5] else "DeepseekV32"
+    make_checkpoint(tmp_path, family, **{**SIZES_OF_V32, **changes})
+    assert_right(tmp_path, form, only="mlp.experts.")
+
+
+@pytest.mark.parametrize("bits", [4, 8, 16])
+def test_experts_in_16_bits_are_those_in_32(bits: int) -> None:
+    import custom_pypto.core  # noqa: F401
+    from custom_pypto_vllm import grouped_experts  # noqa: F401
+
+    experts, hidden, inner, tokens = 4, 64, 96, 300
+    first, second = torch.randn(experts, 2 * inner, hidden), torch.randn(experts, hidden, inner)
+    factors: list[Any] = [None] * 4
+    if bits < 16:
+        shapes = (experts, 2, 2 * inner), (experts, 3, hidden)
+        factors = [torch.rand(each).bfloat16() for each in (*shapes[:1] * 2, *shapes[1:] * 2)]
+        whole = [(each * 2).round().clamp(-8, 7).to(torch.int8) for each in (first, second)]
+        first, second = whole if bits == 8 else [pack(each.int() & 15, 4) for each in whole]
+    else:
+        first, second = first.bfloat16(), second.bfloat16()
+    x = (torch.randn(tokens, hidden) / 64).bfloat16()
+    ids = torch.stack([torch.randperm(experts + 1)[:2] for _ in range(tokens)]).int() - 1
+    found = []
+    for dtype in (torch.bfloat16, torch.float32):
+        found.append(torch.empty(tokens, hidden, dtype=dtype))
+        weights = [each.to(dtype) if bits == 16 else each for each in (first, second)]
+        inputs = x.to(dtype), *weights, torch.full((tokens, 2), 0.5), ids, 1.0
+        own = [None if each is None else each.to(dtype) for each in factors]
+        torch.ops.custom_pypto_vllm.multiply_by_experts(found[-1], *inputs, own)
+    error = (found[0] - found[1]).norm() / found[1].norm()
+    assert error < 0.01

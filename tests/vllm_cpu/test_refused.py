@@ -45,16 +45,14 @@ def test_an_environment(model: Any, environment: dict[str, str], sentence: str) 
     assert sentence in error(model, **environment)
 
 
-INT8 = """{"quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+INT4 = """{"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
     "config_groups": {"all": {"targets": ["Linear"],
-        "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": True},
-        "input_activations": {"num_bits": 8, "type": "int", "strategy": "token",
-                              "symmetric": True, "dynamic": True}}}}"""
+        "weights": {"num_bits": 4, "type": "int", "strategy": "channel", "symmetric": True}}}}"""
 
 
 @pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
 def test_a_field_of_the_checkpoint(model: Any) -> None:
     """test_refusals.py has all of them, on a configuration that is not vLLM's own."""
-    sentence = "quantised experts are served only in blocks of fp8, on CPUs with AMX"
-    options = f"{{'hf_overrides': {{'quantization_config': {INT8}}}}}"
+    sentence = "quantised experts need integers in groups of a multiple of 32"
+    options = f"{{'hf_overrides': {{'quantization_config': {INT4}}}}}"
     assert f"custom_pypto_vllm: GlmMoeDsaForCausalLM: {sentence}" in error(model, options)

@@ -8,6 +8,7 @@ import pytest
 import torch
 from custom_pypto import core
 from custom_pypto_transformers import use_linear
+from custom_pypto_transformers.heads import to_latents, to_values
 from tiny_models import EVERY_FAMILY, OpCalls, assert_close, make_model, padding, prompt
 from torch import Tensor, nn
 
@@ -51,6 +52,36 @@ def test_experts(monkeypatch: pytest.MonkeyPatch, most: int | None) -> None:
         assert bool(ops.calls) == (most is None or tokens <= most)
     assert experts(x[:0], chosen[:0], weights[:0]).equal(x[:0])
     assert copy.deepcopy(ours)(prompt(1, 4)).logits.equal(ours(prompt(1, 4)).logits)
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("isa", ["avx2", "avx512_bf16"])
+@pytest.mark.usefixtures("no_grad")
+def test_parts_of_heads(monkeypatch: pytest.MonkeyPatch, isa: str, rows: int) -> None:
+    monkeypatch.setattr(core, "cpu_isa", lambda _: isa)
+    projection = nn.Linear(48, 4 * 40, False, dtype=torch.bfloat16)
+    use_linear(projection)
+    x = torch.randn(4, rows, 48, dtype=torch.bfloat16)
+    for _ in range(2):
+        part, other = projection.weight.view(4, 40, 48).split([16, 24], 1)
+        with OpCalls() as ops:
+            latents = to_latents(projection, x[..., :16], part)
+            values = to_values(projection, x, other)
+        assert_close(latents.float(), x[..., :16].float() @ part.float(), 2e-2)
+        assert_close(values.float(), x.float() @ other.float().transpose(1, 2), 2e-2)
+        assert bool(ops.calls) == (isa == "avx2" or rows == 1)
+        projection.weight.mul_(2)
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_groups_of_heads() -> None:
+    pytest.importorskip("transformers.models.deepseek_v4")
+    layer = make_model("deepseek_v4", torch.bfloat16).model.layers[0].self_attn.o_a_proj
+    ours = with_linear(layer)
+    x = torch.randn(1, 3, layer.n_groups, layer.in_features, dtype=torch.bfloat16)
+    with OpCalls() as ops:
+        assert_close(ours(x).float(), layer(x).float(), 2e-2)
+    assert "npu_grouped_matmul" in dict(ops.calls)
 
 
 def test_gradients_are_those_of_transformers() -> None:

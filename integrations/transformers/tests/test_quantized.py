@@ -9,7 +9,7 @@ import pytest
 import torch
 from custom_pypto_transformers import use_linear
 from custom_pypto_transformers.quantized import QuantizedLinear
-from tiny_models import OpCalls, assert_close
+from tiny_models import OpCalls, assert_close, make_model, prompt
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -110,12 +110,63 @@ def test_a_checkpoint_of_compressed_tensors(tmp_path: Path) -> None:
     compare(*(LlamaForCausalLM.from_pretrained(tmp_path) for _ in range(2)))
 
 
+def rows_of_int8(**changes: Any) -> Any:
+    form = {"type": "int", "num_bits": 8, "strategy": "token", "dynamic": True, "symmetric": True}
+    return SimpleNamespace(**{**form, **changes})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("row_scale", [None, 0.02])
+@pytest.mark.usefixtures("no_grad")
+def test_rows_of_int8(row_scale: float | None, dtype: torch.dtype) -> None:
+    changes: dict[str, Any] = {"input_activations": rows_of_int8()}
+    if row_scale is not None:
+        changes["input_activations"] = rows_of_int8(strategy="tensor", dynamic=False)
+        changes["input_scale"] = torch.tensor([row_scale])
+    layer, weight = stand_in("packed", 48, 64, 8, 64, **changes)
+    layer.bias = nn.Parameter(torch.rand(48))
+    model = nn.Sequential(layer)
+    use_linear(model)
+    x = torch.randn(2, 5, 64, dtype=dtype)
+    scale = row_scale or x.float().abs().amax(-1, keepdim=True) / 127
+    rows = (x.float() / scale).clamp(-128, 127).round() * scale
+    with OpCalls() as ops:
+        result = model(x)
+    assert_close(
+        result.float(), rows @ weight.t() + layer.bias, 1e-5 if dtype.itemsize == 4 else 1e-2
+    )
+    assert "npu_quant_matmul" in dict(ops.calls)
+    assert model(x[0, 0]).equal(result[0, 0])
+
+
+@pytest.mark.usefixtures("no_grad")
+def test_attention_reads_its_weights() -> None:
+    model = make_model("deepseek_v32")
+    ours = copy.deepcopy(model)
+    for name, layer in model.named_modules():
+        if name.endswith(("kv_b_proj", "weights_proj", "o_proj")):
+            other, layer.weight.data = stand_in("packed", *layer.weight.shape, 4, layer.in_features)
+            ours.set_submodule(name, other)
+    use_linear(ours)
+    with OpCalls() as ops:
+        assert_close(ours(prompt(1, 40)).logits, model(prompt(1, 40)).logits)
+    assert "npu_sparse_flash_attention" in dict(ops.calls)
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "g_idx is an order of activations": ("gptq 4", {"g_idx": torch.arange(64).int() % 2}),
     "call use_linear first": ("gptq 4", {"linear_mode": "inference"}),
     "weights of 2 bits": ("gptq 2", {}),
     "an adapter": ("awq 4", {"adapter": "lora"}),
-    "activations are quantised": ("packed 4", {"input_activations": "int8"}),
+    "activations have zero points": (
+        "packed 8",
+        {"input_activations": rows_of_int8(symmetric=False)},
+    ),
+    "beside weights of int4": ("packed 4", {"input_activations": rows_of_int8()}),
+    "activations have scales by group": (
+        "packed 8",
+        {"input_activations": rows_of_int8(strategy="group")},
+    ),
     "scales by block": ("packed 4", {"strategy": "block"}),
     "has hooks": ("packed 4", {"_hf_hook": "offload"}),
     "groups of 16": ("packed 4", {"group_size": 16}),

@@ -85,7 +85,7 @@ AWQ, LINEAR = {"quant_method": "awq"}, {"targets": ["Linear"]}
 TWO_LAYERS = [f"model.layers.{i}.self_attn.kv_b_proj" for i in (0, 1)]
 
 
-def quantised(bits: int, *ignored: str, **more: str) -> dict[str, Any]:
+def quantised(bits: int, *ignored: str, **more: Any) -> dict[str, Any]:
     """Return what compressed-tensors writes into config.json, by default of integer weights."""
     group = LINEAR | {"weights": {"type": "int", "num_bits": bits} | more}
     return {
@@ -93,6 +93,12 @@ def quantised(bits: int, *ignored: str, **more: str) -> dict[str, Any]:
         "config_groups": {"group_0": group},
         "ignore": ["lm_head", *ignored],
     }
+
+
+def with_inputs(**inputs: Any) -> dict[str, Any]:
+    """Return what is written of 8 bits with quantised activations, without the experts."""
+    group = LINEAR | {"weights": {"num_bits": 8}, "input_activations": {"num_bits": 8} | inputs}
+    return quantised(8, EXPERTS) | {"config_groups": {"0": group}}
 
 
 EXPERTS, KV_B_PROJ = "re:.*mlp[.]experts", "re:.*kv_b_proj"
@@ -132,8 +138,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({f"{FIELD}scoring_func": "softmax"}, ROUTER),
     ({f"{FIELD}topk_method": None}, ROUTER),
     ({QUANTISED: quantised(8)}, EIGHT),
+    ({QUANTISED: quantised(8, strategy="channel") | PACKED}, EIGHT),
     ({QUANTISED: quantised(8, EXPERTS)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: quantised(8, EXPERTS, *TWO_LAYERS)}, "leave kv_b_proj in 16 bits"),
+    ({QUANTISED: with_inputs(dynamic=False)}, "leave kv_b_proj in 16 bits"),
+    ({QUANTISED: with_inputs(dynamic=True, symmetric=False)}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: FOUR_BITS}, FOUR),
     ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16}}, "leave kv_b_proj in 16 bits"),
     ({QUANTISED: AWQ_OF_DENSE | {"group_size": 16, KEPT: ["kv_b_proj", "experts"]}}, FOUR),
@@ -215,6 +224,8 @@ SERVED: list[dict[str, Any]] = [
     {QUANTISED: AWQ_OF_DENSE},
     {QUANTISED: quantised(8, EXPERTS) | PACKED},
     {QUANTISED: quantised(4, EXPERTS, strategy="channel") | PACKED},
+    {QUANTISED: with_inputs(dynamic=True)},
+    {QUANTISED: quantised(4, strategy="group", group_size=64) | PACKED},
     # A dense model needs no fields of experts.
     {f"{FIELD}first_k_dense_replace": 3, f"{FIELD}topk_method": None},
     {"cache_config__cache_dtype": "bfloat16"},

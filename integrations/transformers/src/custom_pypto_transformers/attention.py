@@ -16,6 +16,7 @@ from .fallback import (
     wants_weights,
     warn_once,
 )
+from .heads import to_latents, to_values
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
 from .linear import Linear
@@ -217,10 +218,10 @@ def _attend_absorbed(
     batch, heads, tokens, _ = query.shape
     nope, latents = module.qk_nope_head_dim, cache[0] if isinstance(cache, Pages) else cache
     latent = latents.shape[-1]
-    weight = module.kv_b_proj.weight.view(heads, -1, latent)
-    to_latent, to_value = weight[:, :nope], weight[:, nope:].transpose(1, 2)
+    projection = module.kv_b_proj
+    weight = projection.weight.view(heads, -1, latent)
     query = query.transpose(0, 1).reshape(heads, batch * tokens, -1)
-    queries = _tokens_first(torch.bmm(query[..., :nope], to_latent), batch)
+    queries = _tokens_first(to_latents(projection, query[..., :nope], weight[:, :nope]), batch)
     loss = loss_of(getattr(module, "indexer", None))
     # A backward pass that does not get it computes it again.
     want_lse = loss is not None or needs_gradients(queries, latents)
@@ -255,7 +256,7 @@ def _attend_absorbed(
             keys = cache[:, :, None]
         loss.add(queries, keys, indices, lse, scale)
     out = out.view(batch * tokens, heads, latent).transpose(0, 1)
-    return _tokens_first(torch.bmm(out, to_value), batch)
+    return _tokens_first(to_values(projection, out, weight[:, nope:]), batch)
 
 
 def _tokens_first(rows: Tensor, batch: int) -> Tensor:

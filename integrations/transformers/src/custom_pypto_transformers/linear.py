@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -13,49 +12,13 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
 
-from .fallback import warn_once
-from .parts import Parts
-from .quantized import replace_quantized
-from .switch import set_class
-
 # torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
 _WITH_BF16 = ("avx512_bf16", "neon_bf16")
-_MOST_TOKENS = 16
-# What transformers gives a module of experts, and its own code reads.
-_FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 
 
-def use_linear(model: nn.Module) -> None:
-    """Let the linear layers of a model, and its experts, multiply by the ops of this project.
-
-    On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
-    ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
-    other devices, for other dtypes than bfloat16, float16 and float32, for sparse tensors, under
-    autocast and in forward-mode derivatives; of experts also under torch.compile, for gradients,
-    for many tokens in 16 bits where torch has instructions of bf16, and where they have biases or
-    transposed weights.
-
-    Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
-    compressed-tensors, GPTQ and AWQ, are replaced; what the op does not serve stays, with a
-    warning. Call it before the first forward pass, in which those packages dequantise the weights
-    or lay them out for their own kernels. The model can then no longer be saved.
-    """
-    is_torch_fast = core.cpu_isa("linear") in _WITH_BF16
-    replace_quantized(model, is_torch_fast)
-    use = partial(multiply_by_experts, most_tokens=_MOST_TOKENS if is_torch_fast else None)
-    if (difference := _difference_of_experts()) is not None:
-        warn_once(difference, "use_linear leaves experts to transformers")
-    for module in model.modules():
-        if type(module) is nn.Linear:
-            set_class(module, Linear)
-        elif difference is None and _is_of_experts(module):
-            module.forward = partial(use, module)
-
-
-def _is_of_experts(module: nn.Module) -> bool:
-    # A forward of the module's own may be that of offloading.
-    has_flags = all(hasattr(module, flag) for flag in _FLAGS.split())
-    return has_flags and "forward" not in vars(module)
+def is_torch_fast() -> bool:
+    """Whether torch's products of 16 bits have instructions for it."""
+    return core.cpu_isa("linear") in _WITH_BF16
 
 
 class Linear(nn.Linear):
@@ -63,13 +26,14 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Compute [*, out_features] from [*, in_features]."""
-        if not _is_for_op(input, self.weight):
+        if not is_for_op(input, self.weight):
             return super().forward(input)
         result: Tensor = linear(input, self.weight, self.bias)
         return result
 
 
-def _is_for_op(x: Tensor, weight: Tensor) -> bool:
+def is_for_op(x: Tensor, weight: Tensor) -> bool:
+    """Whether the ops multiply such tensors here and now."""
     return (
         _is_plain(x)
         and _is_plain(weight)
@@ -119,7 +83,7 @@ def multiply_by_experts(
         or needs_gradient
         or tokens == 0
         or (most_tokens is not None and tokens > most_tokens and up.dtype != torch.float32)
-        or not _is_for_op(hidden_states, up)
+        or not is_for_op(hidden_states, up)
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
@@ -127,9 +91,9 @@ def multiply_by_experts(
         return others
     order = top_k_index.flatten().argsort(stable=True)
     rows = top_k_index.flatten().bincount(minlength=experts.num_experts)
-    inner = _multiply(hidden_states[order // count], up, rows)
+    inner = multiply_groups(hidden_states[order // count], up, rows)
     inner = experts._apply_gate(inner) if experts.has_gate else experts.act_fn(inner)
-    outputs = _multiply(inner, down, rows)
+    outputs = multiply_groups(inner, down, rows)
     if experts.has_post_expert_norm:
         outputs = experts.post_expert_norm(outputs)
     # order.argsort() is where each row was.
@@ -137,7 +101,7 @@ def multiply_by_experts(
     return weighted.sum(1).to(hidden_states.dtype)
 
 
-def _multiply(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
+def multiply_groups(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
     """Multiply groups of rows, each by its expert's weights [N, K]."""
     results: list[Tensor] = npu_grouped_matmul(
         [x],
@@ -148,10 +112,3 @@ def _multiply(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
         split_item=2,
     )
     return results[0]
-
-
-def _difference_of_experts() -> str | None:
-    parts, theirs = Parts("transformers.integrations.moe"), "grouped_mm_experts_forward"
-    parts.check(theirs, names="self hidden_states top_k_index top_k_weights")
-    parts.reads(theirs, f"{_FLAGS} gate_up_proj up_proj down_proj _apply_gate act_fn")
-    return parts.difference()

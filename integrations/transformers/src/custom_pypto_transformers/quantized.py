@@ -1,4 +1,4 @@
-"""Linear layers of quantised checkpoints on the op npu_weight_quant_batchmatmul.
+"""Linear layers of quantised checkpoints on npu_weight_quant_batchmatmul and npu_quant_matmul.
 
 The packages that load such checkpoints are no dependency: their modules are known by names.
 """
@@ -8,7 +8,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from custom_pypto_weight_quant_matmul import pack_int4, unpack_int4
+from custom_pypto_quant_matmul.ops import (
+    BFLOAT16,
+    FLOAT16,
+    INT32,
+    npu_dynamic_quant,
+    npu_quant_matmul,
+)
+from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_int4, unpack_unsigned
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.autograd import forward_ad
@@ -21,12 +28,13 @@ _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Li
 _AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
 # Where AWQ has each of eight neighbours in an int32.
 _AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
-# As int32: it turns numbers from 0 into two's complement, eight of 4 bits or four of 8.
-_SIGNS = {4: -0x77777778, 8: -0x7F7F7F80}
+_BITS = (4, 8)
 _MULTIPLE = 32
 # More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
 _MOST_ROWS = 256
 _DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+# Layers whose weights attention and indexers read themselves.
+_READ = ("kv_b_proj", "weights_proj")
 
 
 class _NotServedError(Exception):
@@ -39,6 +47,8 @@ class _Weights(NamedTuple):
     zeros: Tensor | None  # [G, N], on the scale of the numbers
     bits: int
     group_size: int | None  # None or -1: a scale for each column, or one
+    has_int8_rows: bool = False  # Are activations quantised, too?
+    row_scale: Tensor | None = None  # of all rows; None: each has its own
 
 
 class QuantizedLinear(nn.Module):
@@ -71,11 +81,14 @@ class QuantizedLinear(nn.Module):
         bias = None if self.bias is None else self.bias.to(input.dtype)
         if not self._is_for_op(input):
             return functional.linear(input, self.weight.to(input.dtype), bias)
+        return self._multiply(input, bias)
+
+    def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         result: Tensor = npu_weight_quant_batchmatmul(
-            input,
+            x,
             self.numbers.t(),
-            self.scales.to(input.dtype),
-            None if self.offsets is None else self.offsets.to(input.dtype),
+            self.scales.to(x.dtype),
+            None if self.offsets is None else self.offsets.to(x.dtype),
             bias=bias,
             antiquant_group_size=self.group_size,
         )
@@ -115,15 +128,58 @@ class QuantizedLinear(nn.Module):
         )
 
 
+class QuantizedRowsLinear(QuantizedLinear):
+    """The same, with rows of int8, too (W8A8).
+
+    A row is divided by its largest magnitude / 127, or by the checkpoint's scale. Where the ops do
+    not run, as for gradients, rows stay what they are.
+    """
+
+    row_scale: Tensor | None
+
+    def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
+        # The op multiplies many rows fast itself.
+        super().__init__(weights._replace(scales=weights.scales.float()), bias, False)
+        scale = weights.row_scale
+        self.register_buffer("row_scale", None if scale is None else scale.detach())
+
+    def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        rows = x.reshape(-1, self.in_features)
+        if self.row_scale is None:
+            numbers, scales = npu_dynamic_quant(rows)
+        else:
+            numbers = (rows / self.row_scale).clamp(-128, 127).round().to(torch.int8)
+            scales = self.row_scale.float().expand(len(rows))
+        operands = numbers, self.numbers.t(), self.scales[0]
+        if x.dtype == torch.float32:
+            sums = npu_quant_matmul(*operands, output_dtype=INT32)
+            result: Tensor = sums * self.scales * scales.unsqueeze(-1)
+            result = result if bias is None else result + bias
+        else:
+            dtype = BFLOAT16 if x.dtype == torch.bfloat16 else FLOAT16
+            result = npu_quant_matmul(
+                *operands, pertoken_scale=scales, bias=bias, output_dtype=dtype
+            )
+        return result.view(*x.shape[:-1], -1)
+
+
 def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
     """Replace the quantised linear layers in a model; those that the op does not serve stay."""
-    replaced: dict[nn.Module, nn.Module | None] = {}
+    replaced: dict[nn.Module, QuantizedLinear | None] = {}
     for parent in list(model.modules()):
         for name, module in parent.named_children():
             if module not in replaced:
                 replaced[module] = _replacement(module, is_torch_fast)
             if (ours := replaced[module]) is not None:
-                setattr(parent, name, ours)
+                is_read = name in _READ and ours.bias is None
+                setattr(parent, name, _dequantised(ours, model) if is_read else ours)
+
+
+def _dequantised(layer: QuantizedLinear, model: Any) -> nn.Linear:
+    made = nn.Linear(layer.in_features, layer.out_features, False, "meta")
+    weight = layer.weight.to(getattr(model, "dtype", layer.scales.dtype))
+    made.weight = nn.Parameter(weight, requires_grad=False)
+    return made.train(layer.training)
 
 
 def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
@@ -143,7 +199,8 @@ def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
         if (weights := read(module)) is None:
             return None
         _check(module, weights)
-        return QuantizedLinear(weights, module.bias, is_torch_fast).train(module.training)
+        ours = QuantizedRowsLinear if weights.has_int8_rows else QuantizedLinear
+        return ours(weights, module.bias, is_torch_fast).train(module.training)
     except _NotServedError as error:
         reason = str(error)
     except (AttributeError, RuntimeError, TypeError) as error:
@@ -180,24 +237,39 @@ def _of_compressed_tensors(module: Any) -> _Weights | None:
         return None  # It is dequantised.
     scheme, arguments = module.quantization_scheme, module.quantization_scheme.weights
     bits = arguments.num_bits
-    is_quantised = scheme.input_activations is not None or scheme.output_activations is not None
-    _refuse(is_quantised, "activations are quantised")
-    _refuse(arguments.type != "int" or bits not in _SIGNS, f"weights are {arguments.type}{bits}")
+    has_own = type(module).forward is not nn.Linear.forward
+    _refuse(has_own, f"a {type(module).__name__} has a forward of its own")
+    _refuse(scheme.output_activations is not None, "results are quantised")
+    _refuse(arguments.type != "int" or bits not in _BITS, f"weights are {arguments.type}{bits}")
     strategy = arguments.strategy
     _refuse(strategy not in ("channel", "group", "tensor"), f"scales by {strategy}")
     _refuse(hasattr(module, "weight_g_idx"), "weights in groups of an order of activations")
     zeros = getattr(module, "weight_zero_point", None)
     if packed is not None:
-        numbers = packed ^ _SIGNS[bits]
+        numbers = to_signed(packed, bits)
         if zeros is not None:
             # Packed along N.
-            zeros = _unpacked(zeros.t(), bits)[:, : module.out_features] - 2 ** (bits - 1)
+            zeros = unpack_unsigned(zeros.t(), bits)[:, : module.out_features]
     else:
         _refuse(bits != 8, "weights of int4 in int8")
         numbers = module.weight.contiguous().view(torch.int32)
         zeros = None if zeros is None else zeros.reshape(len(zeros), -1).t()
     scales = module.weight_scale
-    return _Weights(numbers, scales.reshape(len(scales), -1).t(), zeros, bits, arguments.group_size)
+    scales = scales.reshape(len(scales), -1).t()
+    weights = _Weights(numbers, scales, zeros, bits, arguments.group_size)
+    if (rows := scheme.input_activations) is None:
+        return weights
+    _refuse(rows.type != "int" or rows.num_bits != 8, f"activations are {rows.type}{rows.num_bits}")
+    _refuse(not rows.symmetric, "activations have zero points")
+    has_form = (rows.strategy, rows.dynamic) in (("token", True), ("tensor", False))
+    _refuse(not has_form, f"activations have scales by {rows.strategy}, dynamic={rows.dynamic}")
+    is_simple = bits == 8 and len(scales) == 1 and (zeros is None or not zeros.any())
+    _refuse(
+        not is_simple, "activations are quantised beside weights of int4, groups or zero points"
+    )
+    return weights._replace(
+        has_int8_rows=True, row_scale=None if rows.dynamic else module.input_scale
+    )
 
 
 def _of_gptq(module: Any) -> _Weights:
@@ -206,9 +278,10 @@ def _of_gptq(module: Any) -> _Weights:
     of_group = torch.arange(depth, device=module.g_idx.device) // -(-depth // groups)
     _refuse(not module.g_idx.equal(of_group.int()), "g_idx is an order of activations (desc_act)")
     # Packed along K. The first version of the format has the zeros less 1.
-    zeros = _unpacked(module.qzeros, bits) + (module.qzero_format() == 1)
-    zeros = zeros % 2**bits - 2 ** (bits - 1)
-    words = module.qweight.t() ^ _SIGNS[bits]
+    half = 2 ** (bits - 1)
+    zeros = unpack_unsigned(module.qzeros, bits).to(torch.int16) + (module.qzero_format() == 1)
+    zeros = (zeros + half) % 2**bits - half
+    words = to_signed(module.qweight.t(), bits)
     return _Weights(words, module.scales, zeros, bits, depth // groups)
 
 
@@ -218,16 +291,16 @@ def _of_awq(module: Any) -> _Weights:
     # Packed along N, each eight in an order of their own.
     order = torch.tensor(_AWQ_ORDER, device=module.qweight.device)
     numbers, zeros = (
-        _unpacked(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
+        unpack_unsigned(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
         for each in (module.qweight, module.qzeros)
     )
-    words = pack_int4(numbers.t().contiguous() - 8)
-    return _Weights(words, module.scales, zeros - 8, 4, module.group_size)
+    words = pack_int4(numbers.t().contiguous())
+    return _Weights(words, module.scales, zeros, 4, module.group_size)
 
 
 def _bits_of_gptqmodel(module: Any) -> int:
     bits: int = module.bits
-    _refuse(bits not in _SIGNS, f"weights of {bits} bits")
+    _refuse(bits not in _BITS, f"weights of {bits} bits")
     _refuse(module.adapter is not None, "an adapter")
     _refuse(module.online_full_had or module.online_partial_had, "weights are rotated")
     has_run = getattr(module, "_cpu_transformed", False) or (
@@ -235,11 +308,3 @@ def _bits_of_gptqmodel(module: Any) -> int:
     )
     _refuse(has_run, "the model has run, and its weights have changed: call use_linear first")
     return bits
-
-
-def _unpacked(words: Tensor, bits: int) -> Tensor:
-    """Return the numbers from 0 [M, W * 32 / bits], int16, that int32 words [M, W] pack."""
-    octets = words.contiguous().view(torch.uint8)
-    if bits == 4:
-        octets = torch.stack((octets & 15, octets >> 4), -1).flatten(1)
-    return octets.to(torch.int16)

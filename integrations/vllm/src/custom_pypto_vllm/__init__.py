@@ -34,8 +34,10 @@ def register_layer() -> None:
     from . import names
 
     if names.current_platform.is_cpu() and names.mismatch() is None:
-        from . import layer, weight_products  # noqa: F401
+        from . import grouped_experts, int8_products, layer, weight_products  # noqa: F401
 
+        grouped_experts.register()
+        int8_products.register()
         weight_products.register()
         if names.V4 in names.ModelRegistry.get_supported_archs():
             model = f"custom_pypto_vllm.model_of_v4:{names.V4}"

@@ -41,7 +41,9 @@ class _Format(NamedTuple):
     bits: Any
     in_blocks: bool
     has_product: bool
-    """Whether the op for weights of integers takes it."""
+    """Whether an op takes it, and vLLM can split a kv_b_proj of it."""
+    has_experts: bool
+    """Whether the op for experts takes it."""
 
 
 def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
@@ -69,9 +71,8 @@ def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
             weights.get("type", "int"),
             weights.get("num_bits"),
             weights.get("strategy") == "block",
-            (group.get("format") or about.get("format")) == _PACKED
-            and not group.get("input_activations")
-            and _has_product(weights),
+            has_product := _has_product(group.get("format") or about.get("format"), group),
+            has_product and bool(weights.get("group_size") or group.get("input_activations")),
         )
         for group in groups
         if (weights := group.get("weights"))
@@ -80,10 +81,16 @@ def _formats(hf: Any, name: str, layers: range | None = None) -> set[_Format]:
     }
 
 
-def _has_product(weights: dict[str, Any]) -> bool:
-    size = weights.get("group_size") or -1
-    is_integer = weights.get("type", "int") == "int" and weights.get("num_bits") in (4, 8)
-    return is_integer and (size == -1 or size % GROUP_MULTIPLE == 0)
+def _has_product(form: Any, group: dict[str, Any]) -> bool:
+    weights, inputs = group["weights"], group.get("input_activations")
+    size, bits = weights.get("group_size") or -1, weights.get("num_bits")
+    if weights.get("type", "int") != "int" or (size != -1 and size % GROUP_MULTIPLE):
+        return False
+    if not inputs:
+        return form == _PACKED and bits in (4, 8)
+    # kv_b_proj is split by its product with ones, which static scales would clamp.
+    is_dynamic = inputs.get("dynamic") is True and inputs.get("symmetric", True)
+    return is_dynamic and bits == inputs.get("num_bits") == 8
 
 
 def _matches(patterns: Iterable[str], layer: str) -> bool:
@@ -96,7 +103,7 @@ def _matches(patterns: Iterable[str], layer: str) -> bool:
 def _lacks_experts(hf: Any) -> bool:
     has_amx = torch.cpu._is_amx_tile_supported()
     formats = _formats(hf, "mlp.experts.0.gate_proj", _with_experts(hf))
-    return any(not (each.in_blocks and has_amx) for each in formats)
+    return any(not (each.has_experts or (each.in_blocks and has_amx)) for each in formats)
 
 
 def _lacks_product_of_blocks(hf: Any) -> bool:
@@ -137,8 +144,8 @@ REFUSALS: dict[Callable[[Any], object], str] = {
         " and topk_method to noaux_tc"
     ),
     _lacks_experts: (
-        "quantised experts are served only in blocks of fp8, on CPUs with AMX: leave mlp.experts"
-        " in 16 bits"
+        "quantised experts need integers in groups of a multiple of 32, or int8 with dynamic int8"
+        " activations, or, with AMX, blocks of fp8: leave mlp.experts in 16 bits"
     ),
     _lacks_product_of_blocks: (
         "vLLM multiplies by weights in blocks only on CPUs with AMX: convert the checkpoint to"

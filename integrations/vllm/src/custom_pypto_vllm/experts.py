@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.nn.functional import linear, silu, softplus
+from torch.nn.functional import softplus
 
-from .names import CPURouter, CPUUnquantizedExperts, DeepseekV4MoE, UnquantizedFusedMoEMethod
+from .grouped_experts import GroupedExperts
+from .names import CPURouter, DeepseekV4MoE, UnquantizedFusedMoEMethod
 
 
 class Router(CPURouter):  # type: ignore[misc]
@@ -34,52 +34,13 @@ class Router(CPURouter):  # type: ignore[misc]
         return weights, chosen.int()
 
 
-class Experts(CPUUnquantizedExperts):  # type: ignore[misc]
+class Experts(GroupedExperts):
     """Limits what enters the product of an expert; vLLM's for weights of 16 bits does not."""
 
-    def process_weights_after_loading(self, layer: Any) -> None:
-        """Leave the weights as they are; vLLM's packs them for its kernel."""
-
-    def apply(
-        self,
-        output: Tensor,
-        hidden_states: Tensor,
-        w1: Tensor,
-        w2: Tensor,
-        topk_weights: Tensor,
-        topk_ids: Tensor,
-        *_: Any,
-        **__: Any,
-    ) -> None:
-        """Write the weighted sum of each token's experts to ``output`` [tokens, H]."""
-        limit = self.moe_config.swiglu_limit or math.inf
-        inputs = hidden_states, w1, w2, topk_weights, topk_ids
-        torch.ops.custom_pypto_vllm.multiply_by_experts(output, *inputs, limit)
-
-
-def _multiply_by_experts(
-    output: Tensor, x: Tensor, w1: Tensor, w2: Tensor, weights: Tensor, ids: Tensor, limit: float
-) -> None:
-    total = torch.zeros_like(output, dtype=torch.float32)
-    for expert in sorted(set(ids.flatten().tolist())):
-        token, slot = (ids == expert).nonzero(as_tuple=True)
-        gate, up = linear(x[token], w1[expert]).chunk(2, -1)
-        inner = silu(gate.clamp(max=limit)) * up.clamp(-limit, limit)
-        weight = weights[token, slot].unsqueeze(-1).float()
-        total.index_add_(0, token, linear(inner, w2[expert]) * weight)
-    output.copy_(total)
-
-
-# One op for a compiled graph, which cannot follow which experts have tokens.
-_LIBRARY: Any = torch.library.Library("custom_pypto_vllm", "FRAGMENT")  # type: ignore[no-untyped-call]
-_LIBRARY.define(
-    "multiply_by_experts(Tensor(a!) output, Tensor x, Tensor w1, Tensor w2, Tensor weights,"
-    " Tensor ids, float limit) -> ()"
-)
-_LIBRARY.impl("multiply_by_experts", _multiply_by_experts, "CPU")
-torch.library.register_fake(
-    "custom_pypto_vllm::multiply_by_experts", lambda *args: None, lib=_LIBRARY
-)
+    @property
+    def limit(self) -> float:
+        """The limit of a model."""
+        return self.moe_config.swiglu_limit or math.inf
 
 
 class ServedMoE(DeepseekV4MoE):  # type: ignore[misc]

@@ -50,14 +50,41 @@ vllm.forward_context.ForwardContext attn_metadata no_compile_layers
 vllm.envs.VLLM_DISABLED_KERNELS
 vllm.forward_context.get_forward_context ()
 vllm.model_executor.custom_op.PluggableLayer register_oot(_decorated_layer_cls, name)
+vllm.model_executor.kernels.linear._POSSIBLE_INT8_KERNELS
 vllm.model_executor.kernels.linear._POSSIBLE_KERNELS
+vllm.model_executor.kernels.linear.CPUInt8ScaledMMLinearKernel
 vllm.model_executor.kernels.linear.CPUWNA16LinearKernel can_implement(c)
+vllm.model_executor.kernels.linear.Int8ScaledMMLinearKernel
+    __init__(c, layer_param_names) apply_weights(layer, x, bias) can_implement(c) config
+    _get_layer_params(layer) is_supported(compute_capability) layer_param_names
+    process_weights_after_loading(layer)
+vllm.model_executor.kernels.linear.Int8ScaledMMLinearLayerConfig
+    input_symmetric is_channelwise
 vllm.model_executor.kernels.linear.MPLinearKernel
     __init__(c, w_q_param_name, w_s_param_name, w_zp_param_name) _get_weight_params(layer)
     apply_weights(layer, x, bias) can_implement(c) config get_min_capability()
     process_weights_after_loading(layer) w_q_name w_s_name w_zp_name
 vllm.model_executor.kernels.linear.MPLinearLayerConfig
     act_type group_size partition_weight_shape weight_type zero_points
+vllm.model_executor.layers.fused_moe.activation.MoEActivation SILU
+vllm.model_executor.layers.fused_moe.config.FUSED_MOE_UNQUANTIZED_CONFIG
+vllm.model_executor.layers.fused_moe.config.FusedMoEConfig
+    activation has_bias in_dtype swiglu_limit
+vllm.model_executor.layers.fused_moe.experts.cpu_moe.CPUUnquantizedExperts
+    apply(output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts,
+    expert_map, a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta,
+    apply_router_weight_on_input) is_supported_config(moe_config, weight_key, activation_key,
+    activation_format) moe_config process_weights_after_loading(layer) w1_scale w2_scale
+vllm.model_executor.layers.fused_moe.oracle.int8.make_int8_moe_kernel
+    (int8_backend, moe_quant_config, moe_config, experts_cls, routing_tables)
+vllm.model_executor.layers.fused_moe.oracle.int8.select_int8_moe_backend
+    (config, weight_key, activation_key)
+vllm.model_executor.layers.fused_moe.oracle.int_wna16.select_wna16_moe_backend
+    (config, weight_key, quant_config, may_have_zp, may_have_bias, allow_tile_padding)
+vllm.model_executor.layers.fused_moe.oracle.unquantized.select_unquantized_moe_backend (moe_config)
+vllm.model_executor.layers.fused_moe.routed_experts.RoutedExperts
+    _expert_routing_tables() _get_quant_method(prefix, quant_config, moe_config) quant_method
+    register_oot(_decorated_layer_cls, name)
 vllm.model_executor.layers.mla.MLAModules indexer indexer_rotary_emb rotary_emb
 vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
     fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn num_heads
@@ -123,15 +150,9 @@ vllm.models.deepseek_v4.cpu.model.MHCPostOp
 vllm.models.deepseek_v4.cpu.model.MHCPreOp
     forward_cpu(residual, fn, hc_scale, hc_base, rms_eps, hc_pre_eps, hc_sinkhorn_eps,
     hc_post_mult_value, sinkhorn_repeat, n_splits, norm_weight, norm_eps)
-vllm.model_executor.layers.fused_moe.config.FusedMoEConfig swiglu_limit
-vllm.model_executor.layers.fused_moe.experts.cpu_moe.CPUUnquantizedExperts
-    apply(output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts,
-    expert_map, a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta,
-    apply_router_weight_on_input) moe_config process_weights_after_loading(layer)
 vllm.model_executor.layers.fused_moe.router.cpu_router.CPURouter
     _compute_routing(hidden_states, router_logits, indices_type, input_ids) _hash_indices_table
     e_score_correction_bias routed_scaling_factor top_k
-vllm.model_executor.layers.fused_moe.routed_experts.RoutedExperts quant_method
 vllm.model_executor.layers.fused_moe.runner.moe_runner.MoERunner routed_experts router
 vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method.UnquantizedFusedMoEMethod
     experts_cls

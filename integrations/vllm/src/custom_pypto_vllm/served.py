@@ -17,6 +17,7 @@ ARCHITECTURES = {
     "GlmMoeDsaForCausalLM": _OPS,
     names.V4: (
         "npu_compressor",
+        "npu_grouped_matmul",
         "npu_lightning_indexer_v2",
         "npu_mhc_post",
         "npu_mhc_pre",

@@ -11,8 +11,6 @@ from . import names
 from .checkpoint import GROUP_MULTIPLE
 
 _OP = "npu_weight_quant_batchmatmul"
-# Unsigned numbers minus half of their range are two's complement with the highest bit flipped.
-_HIGHEST_BITS = {4: -0x77777778, 8: -0x7F7F7F80}
 
 
 class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
@@ -31,14 +29,15 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Store the weight as [N, K / 8] or [N, K], scales and offsets as [groups, N]."""
-        if torch.cpu._is_amx_tile_supported():
-            # vLLM's attention does not ask Linux for AMX; without oneDNN's products, nothing would.
-            torch.cpu._init_amx()
+        ask_for_amx()
+        # Here, so that processes without such weights load no op.
+        from custom_pypto_weight_quant_matmul import to_signed, unpack_unsigned
+
         bits = self.config.weight_type.size_bits
         weight, scale = getattr(layer, self.w_q_name), getattr(layer, self.w_s_name)
         # Packed along K, as [N, K / 8] by compressed-tensors, as [K / 8, N] by the others.
         packed = (weight.data if weight.input_dim == 1 else weight.data.t()).contiguous()
-        packed = packed ^ _HIGHEST_BITS[bits]
+        packed = to_signed(packed, bits)
         if bits == 8:
             packed = packed.view(torch.int8)
         scales = (scale.data.t() if scale.output_dim == 0 else scale.data).contiguous()
@@ -46,8 +45,8 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
         if self.config.zero_points:
             zero = getattr(layer, self.w_zp_name)
             of_groups = zero.data.t() if zero.output_dim == 0 else zero.data
-            zeros = _unpack(of_groups, bits)[:, : scales.shape[1]]
-            offset = (2 ** (bits - 1) - zeros).to(scales.dtype)
+            zeros = unpack_unsigned(of_groups, bits)[:, : scales.shape[1]]
+            offset = -zeros.to(scales.dtype)
         for name, values in ((self.w_q_name, packed), (self.w_s_name, scales)):
             setattr(layer, name, torch.nn.Parameter(values, requires_grad=False))
         if self.w_zp_name is not None:  # GPTQ stores zero points of symmetric weights, too
@@ -91,18 +90,22 @@ def _not_served(c: Any) -> str | None:
         and theirs.can_implement(c)[0]
     ):
         return "vLLM's own product with AMX is faster"
+    return missing(_OP)
+
+
+def ask_for_amx() -> None:
+    """Ask Linux for AMX: vLLM's attention does not, and without oneDNN's products nothing would."""
+    if torch.cpu._is_amx_tile_supported():
+        torch.cpu._init_amx()
+
+
+def missing(op: str) -> str | None:
+    """Say in one sentence that an op is not installed; None if it is."""
     # Here, so that processes without such weights load no op.
     import custom_pypto.core  # noqa: F401
 
     try:
-        getattr(torch.ops.custom_pypto, _OP)
+        getattr(torch.ops.custom_pypto, op)
     except AttributeError as error:
         return str(error)
     return None
-
-
-def _unpack(packed: Tensor, bits: int) -> Tensor:
-    """Return the unsigned numbers [rows, n * 32 / bits] that int32 numbers [rows, n] hold."""
-    shifts = torch.arange(0, 32, bits, dtype=torch.int32, device=packed.device)
-    numbers: Tensor = (packed.unsqueeze(-1) >> shifts) & (2**bits - 1)
-    return numbers.flatten(1)

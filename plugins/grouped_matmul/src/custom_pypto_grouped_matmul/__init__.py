@@ -22,10 +22,10 @@ def custom_pypto_fakes() -> Mapping[str, Callable[..., Any]]:
 
 @hookimpl
 def custom_pypto_converters() -> Mapping[str, Callable[..., Any]]:
-    """A refusal: this op has no converter to the operator of CANN."""
-    from custom_pypto_blocks.ge_steps import without_operator
+    """The torchair converter; called once torchair is there."""
+    from .converter import convert_grouped_matmul
 
-    return {OP: without_operator(OP)}
+    return {OP: convert_grouped_matmul}
 
 
 @hookimpl

@@ -36,3 +36,24 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnGroupedMatmulV5, std::vector<at::Tensor> x,
       activation_quant_offset, split_item, group_type, group_list_type, act_type, tuning_config);
   for (std::size_t i = 0; i < out.size(); ++i) out[i].copy_(made[i]);
 }
+
+// The graph engine's operator, in whose lists an empty tensor stands for none.
+CUSTOM_PYPTO_SIM_ACLNN(
+    aclnnGroupedMatmul, std::vector<at::Tensor> x, std::vector<at::Tensor> weight,
+    std::vector<at::Tensor> bias, std::vector<at::Tensor> scale, std::vector<at::Tensor> offset,
+    std::vector<at::Tensor> antiquant_scale, std::vector<at::Tensor> antiquant_offset,
+    std::optional<at::Tensor> group_list, std::optional<at::Tensor> per_token_scale,
+    int64_t split_item, int64_t dtype, bool transpose_weight, bool transpose_x, int64_t group_type,
+    int64_t group_list_type, int64_t act_type, std::vector<int64_t> tuning_config, at::Tensor& y0) {
+  using custom_pypto_simulator::need;
+  need(dtype == -1 && !transpose_weight && !transpose_x && !per_token_scale, "not simulated");
+  using Given = std::optional<std::vector<at::Tensor>>;
+  const auto given = [](const std::vector<at::Tensor>& list) {
+    need(!list.empty(), "every list must have a tensor");
+    return list[0].numel() == 0 ? Given() : Given(list);
+  };
+  y0.copy_(custom_pypto_simulator::call<std::vector<at::Tensor>>(
+      "custom_pypto::npu_grouped_matmul", x, weight, given(bias), given(scale), given(offset),
+      given(antiquant_scale), given(antiquant_offset), Given(), group_list, Given(), Given(),
+      Given(), split_item, group_type, group_list_type, act_type, tuning_config)[0]);
+}

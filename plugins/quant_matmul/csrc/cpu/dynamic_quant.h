@@ -1,8 +1,7 @@
 // Rows of numbers as int8, with a scale for each row.
 #pragma once
 
-#include <custom_pypto_blocks/cpu/int8_linear.h>
-
+#include "int8_linear.h"
 #include "quant_kernels.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {

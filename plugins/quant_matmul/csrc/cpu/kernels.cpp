@@ -1,7 +1,6 @@
 // The table of kernels of one instruction set.
-#include <custom_pypto_blocks/cpu/int8_linear.h>
-
 #include "dynamic_quant.h"
+#include "int8_linear.h"
 #include "quant_kernels.h"
 
 namespace custom_pypto_quant_matmul {

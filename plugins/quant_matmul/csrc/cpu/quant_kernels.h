@@ -4,7 +4,8 @@
 
 #include <custom_pypto/cpu/kernel_table.h>
 #include <custom_pypto_blocks/cpu/element.h>
-#include <custom_pypto_blocks/cpu/int8_linear_task.h>
+
+#include "int8_linear_task.h"
 
 namespace custom_pypto_quant_matmul {
 

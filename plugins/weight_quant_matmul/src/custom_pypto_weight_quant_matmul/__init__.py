@@ -9,7 +9,9 @@ from custom_pypto_plugin import Reference, SampleInput, hookimpl
 from torch import Tensor
 
 from .int4 import pack_int4 as pack_int4
+from .int4 import to_signed as to_signed
 from .int4 import unpack_int4 as unpack_int4
+from .int4 import unpack_unsigned as unpack_unsigned
 from .ops import *
 
 

@@ -1,7 +1,9 @@
-"""Integers of 4 bits, eight in each int32, the first in the lowest bits."""
+"""Integers of 4 or 8 bits, several in each int32, the first in the lowest bits."""
 
 import torch
 from torch import Tensor
+
+_HIGHEST_BITS = {4: -0x77777778, 8: -0x7F7F7F80}
 
 
 def pack_int4(numbers: Tensor) -> Tensor:
@@ -28,3 +30,17 @@ def unpack_int4(packed: Tensor) -> Tensor:
     """Return the int8 numbers [..., K] of what `pack_int4` returned."""
     shifts = torch.arange(28, -4, -4, device=packed.device, dtype=torch.int32)
     return (packed.unsqueeze(-1) << shifts >> 28).flatten(-2).to(torch.int8)
+
+
+def to_signed(words: Tensor, bits: int) -> Tensor:
+    """Subtract 8 or 128 from each number of 4 or 8 bits in int32 words.
+
+    Checkpoints store numbers from 0 to 15 or 255. The op takes them less half of that range.
+    """
+    return words ^ _HIGHEST_BITS[bits]
+
+
+def unpack_unsigned(words: Tensor, bits: int) -> Tensor:
+    """Return the numbers of checkpoints less 8 or 128, int8 [..., K], from int32 words."""
+    signed = to_signed(words, bits)
+    return unpack_int4(signed) if bits == 4 else signed.contiguous().view(torch.int8)

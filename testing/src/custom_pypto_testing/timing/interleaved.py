@@ -27,8 +27,6 @@ class Timed:
     """Runs before the calls that are timed together, untimed."""
     threads: int | None = None
     """How many of torch's threads it has; None: the present number."""
-    number: int | None = None
-    """How many calls are timed together; None: as many as last 50 us, or one if it is prepared."""
 
     def run(self) -> None:
         """Prepare, and make the call."""
@@ -66,8 +64,8 @@ def time_interleaved(
             for _ in range(warmups):
                 timed.run()
             once = timed.seconds(1)
-        fitting = 1 if timed.prepare else max(1, int(_LEAST_TIMED / max(once, 1e-7)))
-        counts[name] = timed.number or fitting
+        # Of a call without preparation, as many are timed together as last 50 us.
+        counts[name] = 1 if timed.prepare else max(1, int(_LEAST_TIMED / max(once, 1e-7)))
         if warm and once < _WORTH_WARMING:
             warmed.add(name)
     times: dict[str, list[float]] = {name: [] for name in calls}

@@ -49,10 +49,10 @@ class Measured:
         """Return the median of a call; None: not timed."""
         return self.times[name][1] if name in self.times else None
 
-    def ratio(self, name: str, other: str) -> float | None:
-        """Return the time of a call divided by the time of another; None: not timed."""
-        both = self.seconds(name), self.seconds(other)
-        return both[0] / both[1] if both[0] and both[1] else None
+    def ratio(self, name: str) -> float | None:
+        """Return the time of a call divided by the time of ours; None: not timed."""
+        seconds = self.seconds(name)
+        return seconds and seconds / self.times["ours"][1]
 
 
 Columns = Mapping[str, Callable[[Measured], str]]
@@ -78,9 +78,9 @@ def time_of(name: str) -> Callable[[Measured], str]:
     return lambda measured: duration(measured.seconds(name))
 
 
-def ratio_of(name: str, other: str = "ours") -> Callable[[Measured], str]:
-    """Return the column of the time of a call divided by the time of another."""
-    return lambda measured: number(measured.ratio(name, other), ".2f", "x")
+def ratio_of(name: str) -> Callable[[Measured], str]:
+    """Return the column of the time of a call divided by the time of ours."""
+    return lambda measured: number(measured.ratio(name), ".2f", "x")
 
 
 def spread(measured: Measured) -> str:

@@ -69,16 +69,16 @@ inline F32 load(const int8_t* p) {
 struct Int4Numbers {
   F32 scales, shifts;
   Int4Numbers() = default;
+  // The numbers plus 8, which are not negative, are those of the bytes with 0x88 flipped.
   Int4Numbers(float scale, float shift)
-      : scales(broadcast(scale * 0x1p-28f)), shifts(broadcast(shift)) {}
-  inline F32 load(const Int4* p) const {
-    int32_t eight;
-    __builtin_memcpy(&eight, p, sizeof eight);
-    // To the highest 4 bits.
-    const __m256i by = _mm256_setr_epi32(28, 24, 20, 16, 12, 8, 4, 0);
-    const __m256i high = _mm256_and_si256(_mm256_sllv_epi32(_mm256_set1_epi32(eight), by),
-                                          _mm256_set1_epi32(static_cast<int>(0xf0000000u)));
-    return multiply_add(_mm256_cvtepi32_ps(high), scales, shifts);
+      : scales(broadcast(scale)), shifts(broadcast(shift - 8 * scale)) {}
+  inline void load(const Int4* p, F32 (&x)[2]) const {
+    const __m128i flipped =
+        _mm_xor_si128(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)), _mm_set1_epi8(-0x78));
+    const __m256i bytes = _mm256_cvtepu8_epi32(flipped);
+    const __m256i first = _mm256_and_si256(bytes, _mm256_set1_epi32(15));
+    x[0] = multiply_add(_mm256_cvtepi32_ps(first), scales, shifts);
+    x[1] = multiply_add(_mm256_cvtepi32_ps(_mm256_srli_epi32(bytes, 4)), scales, shifts);
   }
 };
 inline void store(Bf16* p, F32 x) {

@@ -70,14 +70,12 @@ struct Int4Numbers {
   Int4Numbers(float scale, float shift)
       : table(multiply_add(_mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, -8, -7, -6, -5, -4, -3, -2, -1),
                            broadcast(scale), broadcast(shift))) {}
-  inline F32 load(const Int4* p) const {
-    int32_t eights[2];
-    __builtin_memcpy(eights, p, sizeof eights);
-    const __m512i both = _mm512_mask_set1_epi32(_mm512_set1_epi32(eights[0]), 0xff00, eights[1]);
-    const __m512i shifts =
-        _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+  inline void load(const Int4* p, F32 (&x)[2]) const {
+    const __m512i bytes =
+        _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     // Only the lowest 4 bits of an index count.
-    return _mm512_permutexvar_ps(_mm512_srlv_epi32(both, shifts), table);
+    x[0] = _mm512_permutexvar_ps(bytes, table);
+    x[1] = _mm512_permutexvar_ps(_mm512_srli_epi32(bytes, 4), table);
   }
 };
 inline void store(Bf16* p, F32 x) {

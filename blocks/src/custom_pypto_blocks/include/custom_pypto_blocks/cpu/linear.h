@@ -37,20 +37,23 @@ inline constexpr int64_t kScaledColumns = 16;
 template <class Weight>
 inline constexpr bool kIsScaled = sizeof(Weight) == 1;
 
-// The integers of a byte.
+// The integers of a byte, and the vectors that kLanes bytes give. Rows have the order of these
+// vectors.
 template <class Weight>
-inline constexpr int64_t kInByte = 1;
+inline constexpr int kInByte = 1;
 template <>
-inline constexpr int64_t kInByte<Int4> = 2;
+inline constexpr int kInByte<Int4> = 2;
+template <class Weight>
+inline constexpr int64_t kStep = kInByte<Weight> * kLanes;
 
-// load(p) gives integer * scale + shift of kLanes integers.
+// load(p, x) gives integer * scale + shift of kStep integers.
 template <class Integer>
 struct Numbers {
   F32 scales, shifts;
   Numbers() = default;
   Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
-  inline F32 load(const Integer* p) const {
-    return multiply_add(CUSTOM_PYPTO_CPU_ISA::load(p), scales, shifts);
+  inline void load(const Integer* p, F32 (&x)[1]) const {
+    x[0] = multiply_add(CUSTOM_PYPTO_CPU_ISA::load(p), scales, shifts);
   }
 };
 template <>
@@ -123,8 +126,8 @@ struct Scales {
   int64_t first;  // the numbers of the first group
 };
 
-// Gives use(k, w, x) the kLanes numbers x = integer * scale + shift of weight w from k on, for all
-// weights and for k < depth. Integers behind the last count as zero.
+// Gives use(k, w, x) the numbers x = integer * scale + shift of weight w, kLanes at k in the order
+// of rows, for all weights and for k < depth. Integers behind the last count as zero.
 template <int kWeights, class Integer, class Use>
 inline __attribute__((always_inline)) void dequantise(const Integer* integers, int64_t stride,
                                                       int64_t depth, Scales scales,
@@ -134,7 +137,11 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
   const auto give = [&](int64_t k, const Integer* from, int64_t distance)
                         CUSTOM_PYPTO_INLINE_LAMBDA {
                           unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-                            use(k, w, numbers[w].load(from + w * distance));
+                            F32 x[kInByte<Integer>];
+                            numbers[w].load(from + w * distance, x);
+                            unroll<kInByte<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+                              use(k + i * kLanes, w, x[i]);
+                            });
                           });
                         };
   const int64_t row = stride / kInByte<Integer>;
@@ -150,14 +157,14 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
       unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
         __builtin_prefetch(from + w * row + kBytesAhead);
       });
-      unroll<kUnit / kLanes>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-        give(k + i * kLanes, from + i * kLanes / kInByte<Integer>, row);
+      unroll<kUnit / kStep<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+        give(k + i * kStep<Integer>, from + i * kLanes, row);
       });
     }
     if (stop == depth) break;
   }
-  for (; k < depth; k += kLanes) {
-    const int64_t left = depth - k < kLanes ? depth - k : kLanes;
+  for (; k < depth; k += kStep<Integer>) {
+    const int64_t left = depth - k < kStep<Integer> ? depth - k : kStep<Integer>;
     Integer last[kWeights * kLanes] = {};
     for (int w = 0; w < kWeights; ++w) {
       __builtin_memcpy(last + w * kLanes, integers + w * row + k / kInByte<Integer>,
@@ -201,7 +208,7 @@ template <class Row, class Out, class Weight>
 class Linear {
  public:
   static int64_t scratch_bytes(const LinearTask& task) {
-    return (task.count * (stride_of(task.depth) + kTileOfWeights * kLanes) +
+    return (task.count * (row_stride(task) + kTileOfWeights * kLanes) +
             kTileOfWeights * kKeptStride + groups(task) * 2 * kScaledColumns) *
            static_cast<int64_t>(sizeof(float));
   }
@@ -211,7 +218,11 @@ class Linear {
     for (int64_t row = 0; row < task.count; ++row) {
       float* const to = product.rows_ + row * product.stride_;
       widen(static_cast<const Row*>(task.rows) + row * task.depth, 1, task.depth, to);
-      for (int64_t k = task.depth; k % kLanes != 0; ++k) to[k] = 0.0f;
+      for (int64_t k = task.depth; k % kStep<Weight> != 0; ++k) to[k] = 0.0f;
+      if constexpr (kInByte<Weight> == 2) {
+        for (int64_t k = 0; k < task.depth; k += 2 * kLanes)
+          separate(to + k, IndicesTo<kLanes>::List());
+      }
     }
     int64_t column = task.first;
     if constexpr (kTileOfRows == 3 && !kIsScaled<Weight>) {
@@ -225,7 +236,19 @@ class Linear {
   }
 
  private:
+  static int64_t row_stride(const LinearTask& task) {
+    return stride_of(divide_up(task.depth, kStep<Weight>) * kStep<Weight>);
+  }
+
   static constexpr int64_t kAhead = kBytesAhead / static_cast<int64_t>(sizeof(Weight));
+
+  // Moves the first of each of kLanes pairs before the second ones.
+  template <int... kIndex>
+  static void separate(float* pairs, Indices<kIndex...>) {
+    const F32 low = load(pairs), high = load(pairs + kLanes);
+    store(pairs, __builtin_shufflevector(low, high, (2 * kIndex)...));
+    store(pairs + kLanes, __builtin_shufflevector(low, high, (2 * kIndex + 1)...));
+  }
 
   static int64_t groups(const LinearTask& task) {
     return kIsScaled<Weight> ? divide_up(task.depth, task.group) : 0;
@@ -237,7 +260,7 @@ class Linear {
         tiles_(divide_up(task.count, kTileOfRows)),
         small_tile_(task.count / tiles_),
         large_tiles_(task.count % tiles_),
-        stride_(stride_of(task.depth)),
+        stride_(row_stride(task)),
         sums_(reinterpret_cast<float*>(task.scratch)),
         kept_(sums_ + task.count * kTileOfWeights * kLanes),
         scales_(kept_ + kTileOfWeights * kKeptStride),
@@ -345,7 +368,8 @@ class Linear {
       keep<kTileOfWeights>(integers + k / kInByte<Weight>, depth_, depth, scales, kept_);
       for (int64_t tile = 0; tile < tiles_; ++tile) {
         const float* const kept = kept_;
-        multiply_tile<Weights::kept, 0>(tile, k, depth, kept, kept);
+        multiply_tile<Weights::kept, 0>(tile, k, divide_up(depth, kStep<Weight>) * kStep<Weight>,
+                                        kept, kept);
       }
       k += kKept;
     } while (k < depth_);

@@ -75,12 +75,14 @@ struct Int4Numbers {
   F32 scales, shifts;
   Int4Numbers() = default;
   Int4Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
-  inline F32 load(const Int4* p) const {
-    static constexpr int32_t kBy[kLanes] = {28, 24, 20, 16};
-    uint16_t four;
+  inline void load(const Int4* p, F32 (&x)[2]) const {
+    uint32_t four;
     __builtin_memcpy(&four, p, sizeof four);
-    const int32x4_t high = vshlq_s32(vdupq_n_s32(four), vld1q_s32(kBy));
-    return multiply_add(vcvtq_f32_s32(vshrq_n_s32(high, 28)), scales, shifts);
+    const int8x8_t bytes = vreinterpret_s8_u32(vdup_n_u32(four));
+    const int16x4_t first = vget_low_s16(vmovl_s8(vshr_n_s8(vshl_n_s8(bytes, 4), 4)));
+    const int16x4_t second = vget_low_s16(vmovl_s8(vshr_n_s8(bytes, 4)));
+    x[0] = multiply_add(vcvtq_f32_s32(vmovl_s16(first)), scales, shifts);
+    x[1] = multiply_add(vcvtq_f32_s32(vmovl_s16(second)), scales, shifts);
   }
 };
 inline void store(Bf16* p, F32 x) { vst1_u16(&p->bits, round_to_bf16(x)); }

@@ -62,9 +62,10 @@ struct Int4Numbers {
   F32 scales, shifts;
   Int4Numbers() = default;
   Int4Numbers(float scale, float shift) : scales(broadcast(scale)), shifts(broadcast(shift)) {}
-  inline F32 load(const Int4* p) const {
-    const I32 four = broadcast_int(p[0].pair | p[1].pair << 8);
-    return multiply_add(to_float((four << I32{28, 24, 20, 16}) >> 28), scales, shifts);
+  inline void load(const Int4* p, F32 (&x)[2]) const {
+    const I32 bytes{p[0].pair, p[1].pair, p[2].pair, p[3].pair};
+    x[0] = multiply_add(to_float(bytes << 28 >> 28), scales, shifts);
+    x[1] = multiply_add(to_float(bytes << 24 >> 28), scales, shifts);
   }
 };
 inline void store(Bf16* p, F32 x) {

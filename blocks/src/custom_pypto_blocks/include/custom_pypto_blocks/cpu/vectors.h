@@ -8,8 +8,8 @@
 //   load, store                  at any alignment; Bf16 and Fp16 are widened and rounded to
 //   nearest;
 //                                int8_t is only loaded
-//   Int4Numbers(scale, shift)    its load(p) gives number * scale + shift, rounded once if
-//                                kMultiplyAddIsFused, of kLanes numbers of 4 bits
+//   Int4Numbers(scale, shift)    its load(p, x) gives number * scale + shift of 2 * kLanes numbers
+//                                of 4 bits, in x[0] of the first of each byte
 //   broadcast, broadcast_int, zero
 //   add, subtract, multiply, divide, bitwise_and
 //   multiply_add(a, b, c)        a * b + c, rounded once if kMultiplyAddIsFused

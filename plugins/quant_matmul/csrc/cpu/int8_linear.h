@@ -1,14 +1,15 @@
-// Products with int8 weights of linear layers, as cpu/linear.h multiplies: a dot product for each
-// pair of a row and a weight's row, whose numbers are contiguous. Sums are int32 and exact.
+// Products with int8 weights of linear layers, as blocks' cpu/linear.h multiplies: a dot product
+// for each pair of a row and a weight's row, whose numbers are contiguous. Sums are int32 and
+// exact.
 //
 // Where the instruction multiplies signed by unsigned numbers, 128 is added to the weights, and 128
 // times the sum of a row's numbers is subtracted from its products.
 #pragma once
 
+#include <custom_pypto_blocks/cpu/int8_tile.h>
 #include <custom_pypto_blocks/divide.h>
 
 #include "int8_linear_task.h"
-#include "int8_tile.h"
 
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
