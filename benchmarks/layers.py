@@ -22,7 +22,7 @@ from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, of_peak, ratio_of, spread, time_of
 from custom_pypto_testing.timing.peaks import Work, at_peak, find_peaks
 from custom_pypto_testing.timing.peaks import timed as peak_calls
-from custom_pypto_transformers import attention, use_linear
+from custom_pypto_transformers import expanded_keys, use_linear
 from custom_pypto_transformers.growing_cache import CACHE, GrowingCache
 from torch import Tensor
 from transformers import AttentionInterface, AttentionMaskInterface, AutoConfig, AutoModel
@@ -156,7 +156,7 @@ def measure(
         if name == LINEAR:
             return Timed(lambda: with_linear(token, **kept))
         if name == ABSORBED:
-            absorbed: Any = patch.object(attention, "chunks_that_pay", lambda *_: [])
+            absorbed: Any = patch.object(expanded_keys, "chunks_that_pay", lambda *_: [])
             return Timed(
                 absorbed(lambda: model(token, **kept)), lambda: model.set_attn_implementation(OURS)
             )

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .expanded_keys import attend_expanded, chunks_that_pay
+from .expanded_keys import attend_expanded
 from .fallback import (
     expanded_attention,
     has_hooks,
@@ -196,10 +196,7 @@ def _attend_in_chunks(
     is_plain = type(query) is Tensor and query.device.type == "cpu" and not torch.is_grad_enabled()
     is_traced = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     if is_plain and not is_traced and sinks is None:
-        paying = chunks_that_pay(module, query, key.shape[2], chunks)
-        taken = [[each[number] for number in paying] for each in (queries, chunks)]
-        made = attend_expanded(module, taken[0], key[:, 0], value[:, 0], taken[1], scale)
-        outs = dict(zip(paying, made, strict=True))
+        outs = attend_expanded(module, query, key[:, 0], value[:, 0], chunks, scale)
     for number, (some, selected) in enumerate(zip(queries, chunks, strict=True)):
         if number not in outs:
             outs[number] = _attend_absorbed(module, some, cache, selected, scale, sinks)

@@ -21,7 +21,7 @@ from .fallback import selection_mask
 _COST = {"avx2": 1.5, "avx512": 2.0, "avx512_bf16": 2.0}
 _COST_WITH_AMX = 0.6
 # Fewer queries do not make up for the expansion.
-_LEAST_TOKENS = 32
+_LEAST_QUERIES = 32
 # Of the keys and values that are expanded at once; those of one head may be more.
 _MOST_BYTES = 2**28
 
@@ -36,26 +36,18 @@ def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
 
 
 def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Tensor]) -> list[int]:
-    """Return the numbers of the chunks of queries for which expanded keys take less time.
-
-    Args:
-        module: the attention layer.
-        query: [B, N, S, P + R], of all chunks.
-        keys: how many the cache has.
-        indices: of each chunk, [B, s, K], the selected positions; -1 for none.
-    """
+    """Return the numbers of the chunks of queries for which expanded keys take less time."""
     cost, value, latent = _cost(query.dtype)[1], module.v_head_dim, module.kv_lora_rank
     batch, _, tokens, size = query.shape
-    if cost is None or tokens < _LEAST_TOKENS or value > size:
+    if cost is None or batch * tokens < _LEAST_QUERIES or value > size:
         return []
     # FLOPs of a head; the op multiplies each query by the weights that expand a key.
     expansion = 2 * latent * (module.qk_nope_head_dim + value)
     found, saved = [], -cost * expansion * batch * keys
     for number, chunk in enumerate(indices):
         rows, end = batch * chunk.shape[1], _end(chunk)
-        selected = int((chunk >= 0).sum())
-        absorbed = expansion * rows + 2 * selected * (2 * latent + module.qk_rope_head_dim)
-        gain = absorbed - cost * 2 * rows * end * (size + value)
+        products = 2 * int((chunk >= 0).sum()) * (2 * latent + module.qk_rope_head_dim)
+        gain = expansion * rows + products - cost * 2 * rows * end * (size + value)
         if gain > 0 and end <= keys:
             found.append(number)
             saved += gain
@@ -63,55 +55,57 @@ def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Ten
 
 
 def _end(indices: Tensor) -> int:
-    """Return the number of keys up to the last selected one."""
-    return int(indices.max()) + 1
+    """Return the number of keys up to the last selected one; at least one."""
+    return int(indices.max().clamp(min=0)) + 1
 
 
 def attend_expanded(
     module: Any,
-    queries: Sequence[Tensor],
+    query: Tensor,
     latents: Tensor,
     ropes: Tensor,
     indices: Sequence[Tensor],
     scale: float,
-) -> list[Tensor]:
-    """Attend with chunks of queries [B, N, s, P + R] to their selected keys.
+) -> dict[int, Tensor]:
+    """Attend to selected keys where expanding them pays.
 
     Args:
         module: the attention layer.
+        query: [B, N, S, P + R].
         latents, ropes: [B, T, L] and [B, T, R].
-        indices: of each chunk, [B, s, K]; -1 for none.
+        indices: of each chunk of queries, [B, s, K], the selected positions; -1 for none.
         scale: the factor of the products before the softmax.
 
     Returns:
-        [B, s, N, V] of each chunk; zeros where nothing is selected.
+        [B, s, N, V] by the number of the chunk; zeros where nothing is selected.
     """
-    if not queries:
-        return []
-    heads, size = queries[0].shape[1], queries[0].shape[-1]
-    nope, value, dtype = module.qk_nope_head_dim, module.v_head_dim, _cost(latents.dtype)[0]
-    keys = max(map(_end, indices))
+    paying = chunks_that_pay(module, query, latents.shape[1], indices)
+    if not paying:
+        return {}
+    (batch, heads, _, size), value = query.shape, module.v_head_dim
+    nope, dtype, ends = module.qk_nope_head_dim, _cost(query.dtype)[0], [*map(_end, indices)]
+    keys = max(ends[number] for number in paying)
     latents, ropes = latents[:, :keys].to(dtype), ropes[:, None, :keys].to(dtype)
+    queries = torch.split(query.transpose(1, 2), indices[0].shape[1], 1)
+    outs = {number: torch.empty_like(queries[number][..., :value]) for number in paying}
     weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
-    outs = [query.new_empty(*query.shape[:3], value).transpose(1, 2) for query in queries]
-    of_head = (3 * size + value) * len(latents) * keys * dtype.itemsize
-    step = max(1, _MOST_BYTES // max(1, of_head))
+    step = max(1, _MOST_BYTES // ((3 * size + value) * batch * keys * dtype.itemsize))
     for begin in range(0, heads, step):
         some = slice(begin, begin + step)
-        weight = weights[some].to(dtype)
-        rows = linear(latents, weight.flatten(0, 1))
-        rows = rows.view(*rows.shape[:2], len(weight), -1).transpose(1, 2)
+        rows = linear(latents, weights[some].flatten(0, 1).to(dtype))
+        rows = rows.view(batch, keys, -1, nope + value).transpose(1, 2)
         key = torch.cat([rows[..., :nope], ropes.expand(-1, rows.shape[1], -1, -1)], -1)
         # torch is slow where keys and values differ in size.
-        padded = pad(rows[..., nope:], (0, size - value))
-        del rows
-        for query, chunk, out in zip(queries, indices, outs, strict=True):
-            end = _end(chunk)
-            out[:, :, some] = scaled_dot_product_attention(
-                query[:, some].to(dtype),
+        values = pad(rows[..., nope:], (0, size - value))
+        for number in paying:
+            end = ends[number]
+            asked = queries[number][:, :, some].transpose(1, 2).to(dtype)
+            out = scaled_dot_product_attention(
+                asked,
                 key[:, :, :end],
-                padded[:, :, :end],
-                attn_mask=selection_mask(chunk, end),
+                values[:, :, :end],
+                selection_mask(indices[number], end),
                 scale=scale,
-            )[..., :value].transpose(1, 2)
+            )
+            outs[number][:, :, some] = out[..., :value].transpose(1, 2)
     return outs
