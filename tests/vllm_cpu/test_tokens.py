@@ -89,3 +89,17 @@ def test_two_processes_of_tensor_parallel(model: Any, monkeypatch: pytest.Monkey
     with engine(model.folder, tensor_parallel_size=2) as llm:
         tokens = generate(llm, batch)
     assert_right(model.reference, batch, tokens)
+
+
+@pytest.mark.parametrize("model", ["GlmMoeDsa"], indirect=True)
+def test_linear_layers_on_our_op(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are where a CPU has no product of 16 bits; with 32 tokens are equal."""
+    from custom_pypto_vllm import linear_products
+
+    served = []
+    monkeypatch.setattr(linear_products, "_is_served", lambda weight: served.append(1) or True)
+    batch = prompts(5, TOPK, 130)
+    with engine(model.folder) as llm:
+        tokens = generate(llm, batch)
+    assert served
+    assert_right(model.reference, batch, tokens)

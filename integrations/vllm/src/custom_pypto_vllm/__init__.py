@@ -34,11 +34,11 @@ def register_layer() -> None:
     from . import names
 
     if names.current_platform.is_cpu() and names.mismatch() is None:
-        from . import grouped_experts, int8_products, layer, weight_products  # noqa: F401
+        from . import grouped_experts, int8_products, linear_products, weight_products
+        from .layer import SparseAttentionLayer  # noqa: F401
 
-        grouped_experts.register()
-        int8_products.register()
-        weight_products.register()
+        for each in (grouped_experts, int8_products, linear_products, weight_products):
+            each.register()
         if names.V4 in names.ModelRegistry.get_supported_archs():
             model = f"custom_pypto_vllm.model_of_v4:{names.V4}"
             names.ModelRegistry.register_model(names.V4, model)

@@ -98,6 +98,7 @@ vllm.model_executor.layers.attention.mla_attention.MLAAttention
     forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
 vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
     forward_cpu(positions, query, key) forward_native(positions, query, key)
+vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm (layer, remove_weight)
 vllm.model_executor.models.registry.ModelRegistry
     get_supported_archs() register_model(model_arch, model_cls)
 vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
