@@ -258,6 +258,16 @@ def test_every_change_and_size_is_drawn() -> None:
     assert {0, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**63, -(2**63)} <= numbers
 
 
+def test_some_calls_are_a_sample_where_the_contract_has_no_outputs() -> None:
+    contract = contract_of(re.sub("outputs.*", "", PLUS))
+    sample = SampleInput((torch.full((3, 7), 5.0, device="cpu"), torch.ones(7, device="cpu")))
+    with registered(contract.schema.text, plus, fake=plus) as overload:
+        op = Op(overload, (sample,), contract=contract)
+        drawn = [fuzz_call(op, 0, each) for each in range(500)]
+    right = [each.call.kwargs["x"] for each in drawn if each.changes == ("valid",)]
+    assert 0 < sum(torch.equal(each, sample.args[0]) for each in right) < len(right)
+
+
 IS_CHANGED: dict[str, Callable[[Tensor, Tensor], bool]] = {
     "transposed": lambda x, y: x.ndim <= 2,
     "strided": lambda x, y: x.ndim <= 2,

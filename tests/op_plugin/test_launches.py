@@ -3,7 +3,6 @@
 torch_npu's own are compiled from what op-plugin generates of the same file, and from its C++.
 """
 
-from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -50,14 +49,6 @@ def plugins(
             library = plugin_library.build_project(source, folder / f"built{len(found)}")
             found |= {op.name: (source, library) for op in ops}
     return found
-
-
-@pytest.fixture(scope="session")
-def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
-    """Forks processes that have torch_npu and core imported."""
-    started = Simulated(tmp_path_factory.mktemp("machines"), ["op_plugin.launches"], [TESTS])
-    yield started
-    started.close()
 
 
 def test_an_imported_op_passes_what_torch_npu_passes(
