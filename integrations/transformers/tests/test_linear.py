@@ -2,13 +2,14 @@
 
 import copy
 import pickle
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from custom_pypto import core
 from custom_pypto_transformers import use_linear
-from custom_pypto_transformers.heads import to_latents, to_values
+from custom_pypto_transformers.linear import to_latents, to_values
 from tiny_models import EVERY_FAMILY, OpCalls, assert_close, make_model, padding, prompt
 from torch import Tensor, nn
 
@@ -51,6 +52,10 @@ def test_experts(monkeypatch: pytest.MonkeyPatch, most: int | None) -> None:
         assert_close(result.float(), theirs(x, chosen, weights.bfloat16()).float(), 2e-2)
         assert bool(ops.calls) == (most is None or tokens <= most)
     assert experts(x[:0], chosen[:0], weights[:0]).equal(x[:0])
+    assert experts.forward.__func__  # compressed-tensors reads it
+    model.config.quantization_config = SimpleNamespace(quant_method="gptq")
+    with pytest.warns(UserWarning, match="experts of this quantised model have no integers"):
+        use_linear(model)
     assert copy.deepcopy(ours)(prompt(1, 4)).logits.equal(ours(prompt(1, 4)).logits)
 
 

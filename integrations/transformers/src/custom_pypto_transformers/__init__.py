@@ -19,7 +19,7 @@ try:
     from .growing_cache import GrowingCache
     from .indexer_loss import indexer_losses
     from .key_ranges import make_key_ranges
-    from .layers import use_linear
+    from .linear import use_linear
     from .served import serve_families
     from .support import NAME
 

@@ -16,10 +16,9 @@ from .fallback import (
     wants_weights,
     warn_once,
 )
-from .heads import to_latents, to_values
 from .indexer_loss import loss_of
 from .key_ranges import KeyRanges
-from .linear import Linear
+from .linear import Linear, to_latents, to_values
 from .pages import Pages, as_pages
 from .rows import attend_to_rows
 from .support import NAME, SERVED, refusal_of, refusal_of_autocast

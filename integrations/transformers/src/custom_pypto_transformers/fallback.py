@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd import forward_ad
 from transformers import AttentionInterface
 
 from .key_ranges import KeyRanges
@@ -20,6 +22,8 @@ MASK_REASON = (
     "the mask is not causal with padding at the ends only (packed sequences, a mask of your own, or"
     " zeros between ones)"
 )
+# Of products with weights.
+DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 _ATTENTION = "attn_implementation='custom_pypto' runs transformers' own attention, which is slower"
 
 
@@ -47,6 +51,23 @@ def refusal_of_call(want_weights: bool, mask: KeyRanges | Tensor, dropout: float
     if dropout > 0:
         return f"attention_dropout is {dropout}, and the ops have none"
     return None
+
+
+def is_for_product(x: Tensor, weight: Tensor) -> bool:
+    """Whether the ops multiply such tensors here and now."""
+    return (
+        _is_plain(x)
+        and _is_plain(weight)
+        and x.dtype == weight.dtype
+        and x.dtype in DTYPES
+        and not torch.is_autocast_enabled("cpu")
+        and forward_ad._current_level < 0
+    )
+
+
+def _is_plain(x: Tensor) -> bool:
+    is_dense = x.layout == torch.strided and not x.is_nested
+    return is_dense and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter, FakeTensor)
 
 
 def has_hooks(module: nn.Module) -> bool:

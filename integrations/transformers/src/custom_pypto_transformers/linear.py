@@ -1,8 +1,10 @@
-"""Products with weights of a model on the ops linear and, for its experts, npu_grouped_matmul."""
+"""Products with weights of a model: on linear; of its experts and heads on npu_grouped_matmul."""
 
 from __future__ import annotations
 
+from types import MethodType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from custom_pypto import core
@@ -10,14 +12,66 @@ from custom_pypto_grouped_matmul.ops import npu_grouped_matmul
 from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
-from torch.autograd import forward_ad
+
+from .fallback import is_for_product, warn_once
+from .parts import Parts
+from .quantized import replace_quantized
+from .switch import set_class
 
 # torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
 _WITH_BF16 = ("avx512_bf16", "neon_bf16")
+_MOST_TOKENS = 16
+_MOST_ROWS = 4  # of a head
+# What transformers gives a module of experts, and its own code reads.
+_FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
+_GROUPED = "DeepseekV4GroupedLinear"
+# {kv_b_proj: (of which weight, its part that makes latents [N, L, P])}
+_transposed: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
 
 
-def is_torch_fast() -> bool:
-    """Whether torch's products of 16 bits have instructions for it."""
+def use_linear(model: nn.Module) -> None:
+    """Let the linear layers of a model, and its experts, multiply by the ops of this project.
+
+    On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
+    ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
+    other devices, for other dtypes than bfloat16, float16 and float32, for sparse tensors, under
+    autocast and in forward-mode derivatives; of experts also under torch.compile, for gradients,
+    for many tokens in 16 bits where torch has instructions of bf16, and where they have biases or
+    transposed weights.
+
+    Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
+    compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
+    not serve stays, with a warning. Call it before the first forward pass, in which those packages
+    dequantise the weights or lay them out for their own kernels. The model can then no longer be
+    saved. Later in-place changes of a kv_b_proj through ``.data`` are not seen.
+    """
+    replace_quantized(model, _is_torch_fast())
+    if (difference := _difference_of_experts()) is not None:
+        warn_once(difference, "use_linear leaves experts to transformers")
+    for module in model.modules():
+        if type(module) is nn.Linear:
+            set_class(module, Linear)
+        elif type(module).__name__ == _GROUPED and "forward" not in vars(module):
+            if (changed := _difference_of_grouped()) is None:
+                set_class(module, GroupedLinear)
+            else:
+                warn_once(changed, f"use_linear leaves {_GROUPED} to transformers")
+        elif difference is None and _is_of_experts(module):
+            # compressed-tensors looks for the function of a method.
+            module.forward = MethodType(multiply_by_experts, module)
+            config = getattr(getattr(model, "config", None), "quantization_config", None)
+            if getattr(config, "quant_method", None) in ("compressed-tensors", "gptq", "awq"):
+                reason = "transformers dequantises them as it loads, and loads none of GPTQ and AWQ"
+                warn_once(reason, "experts of this quantised model have no integers")
+
+
+def _is_of_experts(module: nn.Module) -> bool:
+    # A forward of the module's own may be that of offloading.
+    has_flags = all(hasattr(module, flag) for flag in _FLAGS.split())
+    return has_flags and "forward" not in vars(module)
+
+
+def _is_torch_fast() -> bool:
     return core.cpu_isa("linear") in _WITH_BF16
 
 
@@ -26,35 +80,26 @@ class Linear(nn.Linear):
 
     def forward(self, input: Tensor) -> Tensor:  # noqa: A002
         """Compute [*, out_features] from [*, in_features]."""
-        if not is_for_op(input, self.weight):
+        if not is_for_product(input, self.weight):
             return super().forward(input)
         result: Tensor = linear(input, self.weight, self.bias)
         return result
 
 
-def is_for_op(x: Tensor, weight: Tensor) -> bool:
-    """Whether the ops multiply such tensors here and now."""
-    return (
-        _is_plain(x)
-        and _is_plain(weight)
-        and x.dtype == weight.dtype
-        and x.dtype in (torch.bfloat16, torch.float16, torch.float32)
-        and not torch.is_autocast_enabled("cpu")
-        and forward_ad._current_level < 0
-    )
+class GroupedLinear(Linear):
+    """transformers' linear layer of groups, by npu_grouped_matmul."""
 
+    n_groups: int
 
-def _is_plain(x: Tensor) -> bool:
-    is_dense = x.layout == torch.strided and not x.is_nested
-    return is_dense and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter, FakeTensor)
+    def forward(self, x: Tensor) -> Tensor:
+        """Compute [*, G, N / G] from [*, G, K]."""
+        rows = x.reshape(-1, *x.shape[-2:]).transpose(0, 1)
+        parts = self.weight.view(self.n_groups, -1, x.shape[-1])
+        return to_values(self, rows, parts).transpose(0, 1).reshape(*x.shape[:-1], -1)
 
 
 def multiply_by_experts(
-    experts: Any,
-    hidden_states: Tensor,
-    top_k_index: Tensor,
-    top_k_weights: Tensor,
-    most_tokens: int | None,
+    experts: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor
 ) -> Tensor:
     """Compute what experts make of tokens, each expert's weights read once.
 
@@ -63,7 +108,6 @@ def multiply_by_experts(
         hidden_states: [T, H].
         top_k_index: the experts of each token, [T, K].
         top_k_weights: how each counts, [T, K].
-        most_tokens: more of them in 16 bits are left to the module's own code; None if none are.
 
     Returns:
         The weighted sums [T, H].
@@ -82,8 +126,8 @@ def multiply_by_experts(
         or is_traced
         or needs_gradient
         or tokens == 0
-        or (most_tokens is not None and tokens > most_tokens and up.dtype != torch.float32)
-        or not is_for_op(hidden_states, up)
+        or (tokens > _MOST_TOKENS and up.dtype != torch.float32 and _is_torch_fast())
+        or not is_for_product(hidden_states, up)
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
@@ -91,9 +135,9 @@ def multiply_by_experts(
         return others
     order = top_k_index.flatten().argsort(stable=True)
     rows = top_k_index.flatten().bincount(minlength=experts.num_experts)
-    inner = multiply_groups(hidden_states[order // count], up, rows)
+    inner = _multiply_groups(hidden_states[order // count], up, rows)
     inner = experts._apply_gate(inner) if experts.has_gate else experts.act_fn(inner)
-    outputs = multiply_groups(inner, down, rows)
+    outputs = _multiply_groups(inner, down, rows)
     if experts.has_post_expert_norm:
         outputs = experts.post_expert_norm(outputs)
     # order.argsort() is where each row was.
@@ -101,7 +145,7 @@ def multiply_by_experts(
     return weighted.sum(1).to(hidden_states.dtype)
 
 
-def multiply_groups(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
+def _multiply_groups(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
     """Multiply groups of rows, each by its expert's weights [N, K]."""
     results: list[Tensor] = npu_grouped_matmul(
         [x],
@@ -112,3 +156,64 @@ def multiply_groups(x: Tensor, weights: Tensor, rows: Tensor) -> Tensor:
         split_item=2,
     )
     return results[0]
+
+
+def to_latents(projection: nn.Linear, rows: Tensor, part: Tensor) -> Tensor:
+    """Multiply rows [N, T, P] by the part [N, P, L] of the projection's weight."""
+    if not _takes(projection, rows):
+        return torch.bmm(rows, part)
+    return _multiply(rows, _transpose(projection, part))
+
+
+def to_values(projection: nn.Linear, rows: Tensor, part: Tensor) -> Tensor:
+    """Multiply rows [N, T, L] by the part [N, V, L] of the projection's weight, transposed."""
+    if not _takes(projection, rows):
+        return torch.bmm(rows, part.transpose(1, 2))
+    return _multiply(rows, part)
+
+
+def _takes(projection: nn.Linear, rows: Tensor) -> bool:
+    weight = projection.weight
+    return (
+        isinstance(projection, Linear)
+        and not torch.compiler.is_compiling()
+        and type(rows) is Tensor
+        and rows.dtype != torch.float32
+        and is_for_product(rows, weight)
+        and not (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad))
+        and (rows.shape[1] <= _MOST_ROWS or not _is_torch_fast())
+    )
+
+
+def _multiply(rows: Tensor, weights: Tensor) -> Tensor:
+    heads, count, _ = rows.shape
+    counts = torch.full((heads,), count, device=rows.device)
+    return _multiply_groups(rows.flatten(0, 1), weights, counts).view(heads, count, -1)
+
+
+def _transpose(projection: nn.Linear, part: Tensor) -> Tensor:
+    """Return the part as [N, L, P], copied once for each state of the weight."""
+    weight = projection.weight
+    # Inference tensors have no version.
+    state = None if weight.is_inference() else (weight.data_ptr(), weight._version)
+    kept = _transposed.get(projection)
+    if kept is not None and kept[0] == state:
+        return kept[1]
+    copied = part.transpose(1, 2).contiguous()
+    if state is not None:
+        _transposed[projection] = state, copied
+    return copied
+
+
+def _difference_of_experts() -> str | None:
+    parts, theirs = Parts("transformers.integrations.moe"), "grouped_mm_experts_forward"
+    parts.check(theirs, names="self hidden_states top_k_index top_k_weights")
+    parts.reads(theirs, f"{_FLAGS} gate_up_proj up_proj down_proj _apply_gate act_fn")
+    return parts.difference()
+
+
+def _difference_of_grouped() -> str | None:
+    parts = Parts("transformers.models.deepseek_v4.modeling_deepseek_v4")
+    parts.check(f"{_GROUPED}.forward", like=GroupedLinear.forward)
+    parts.reads(f"{_GROUPED}.forward", "weight view n_groups transpose bmm reshape")
+    return parts.difference()

@@ -18,10 +18,9 @@ from custom_pypto_quant_matmul.ops import (
 from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_int4, unpack_unsigned
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.nn import functional
 
-from .fallback import has_hooks, warn_once
+from .fallback import DTYPES, has_hooks, is_for_product, warn_once
 
 # gptqmodel's classes whose buffers are those of the checkpoint until the first forward pass.
 _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Linear")
@@ -32,7 +31,6 @@ _BITS = (4, 8)
 _MULTIPLE = 32
 # More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
 _MOST_ROWS = 256
-_DTYPES = (torch.bfloat16, torch.float16, torch.float32)
 # Layers whose weights attention and indexers read themselves.
 _READ = ("kv_b_proj", "weights_proj")
 
@@ -106,13 +104,9 @@ class QuantizedLinear(nn.Module):
 
     def _is_for_op(self, x: Tensor) -> bool:
         return (
-            x.device.type == self.numbers.device.type == "cpu"
-            and x.layout == torch.strided
-            and not x.is_nested
-            and x.dtype in _DTYPES
+            is_for_product(x, x)
+            and self.numbers.device.type == "cpu"
             and not (torch.is_grad_enabled() and x.requires_grad)
-            and not torch.is_autocast_enabled("cpu")
-            and forward_ad._current_level < 0
             and not (
                 self.is_torch_fast
                 and x.dtype != torch.float32
@@ -140,8 +134,7 @@ class QuantizedRowsLinear(QuantizedLinear):
     def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
         # The op multiplies many rows fast itself.
         super().__init__(weights._replace(scales=weights.scales.float()), bias, False)
-        scale = weights.row_scale
-        self.register_buffer("row_scale", None if scale is None else scale.detach())
+        self.register_buffer("row_scale", weights.row_scale)
 
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         rows = x.reshape(-1, self.in_features)
@@ -150,16 +143,14 @@ class QuantizedRowsLinear(QuantizedLinear):
         else:
             numbers = (rows / self.row_scale).clamp(-128, 127).round().to(torch.int8)
             scales = self.row_scale.float().expand(len(rows))
-        operands = numbers, self.numbers.t(), self.scales[0]
+        given = numbers, self.numbers.t(), self.scales[0]
         if x.dtype == torch.float32:
-            sums = npu_quant_matmul(*operands, output_dtype=INT32)
+            sums = npu_quant_matmul(*given, output_dtype=INT32)
             result: Tensor = sums * self.scales * scales.unsqueeze(-1)
             result = result if bias is None else result + bias
         else:
             dtype = BFLOAT16 if x.dtype == torch.bfloat16 else FLOAT16
-            result = npu_quant_matmul(
-                *operands, pertoken_scale=scales, bias=bias, output_dtype=dtype
-            )
+            result = npu_quant_matmul(*given, pertoken_scale=scales, bias=bias, output_dtype=dtype)
         return result.view(*x.shape[:-1], -1)
 
 
@@ -213,7 +204,7 @@ def _check(module: Any, weights: _Weights) -> None:
     rows, depth = module.out_features, module.in_features
     groups, size = weights.scales.shape[0], weights.group_size
     _refuse(weights.numbers.device.type != "cpu", "quantised weights are not on a CPU")
-    _refuse(weights.scales.dtype not in _DTYPES, f"scales are {weights.scales.dtype}")
+    _refuse(weights.scales.dtype not in DTYPES, f"scales are {weights.scales.dtype}")
     _refuse(depth * weights.bits % 32 != 0, f"in_features is {depth}, no multiple of an int32")
     _refuse(
         groups > 1 and (groups * (size or 0) != depth or depth // groups % _MULTIPLE != 0),
@@ -233,7 +224,7 @@ def _refuse(condition: bool, reason: str) -> None:
 
 def _of_compressed_tensors(module: Any) -> _Weights | None:
     packed, weight = getattr(module, "weight_packed", None), getattr(module, "weight", None)
-    if packed is None and (weight is None or weight.dtype in _DTYPES):
+    if packed is None and (weight is None or weight.dtype in DTYPES):
         return None  # It is dequantised.
     scheme, arguments = module.quantization_scheme, module.quantization_scheme.weights
     bits = arguments.num_bits
