@@ -121,6 +121,7 @@ def _pooled(pool: int) -> Any:
 
 LAYERS = (
     Layer("DeepSeek-V3.2", partial(_config, "deepseek_v32"), fill_indexed, 4096),
+    Layer("GLM-5", partial(_config, "glm_moe_dsa"), fill_indexed, 4096),
     *(
         Layer(f"DeepSeek-V4 {name}", partial(_compressed, kind), fill_compressed, 65536, 1048576)
         for name, kind in (
