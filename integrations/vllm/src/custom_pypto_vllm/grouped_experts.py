@@ -104,10 +104,10 @@ def _multiply_by_experts(
     local = torch.where(local < 0, experts, local)  # of another process: rows of no group
     order = local.argsort(stable=True)
     counts = local.bincount(minlength=experts + 1)[:experts]
-    gate, up = _grouped(x[order // chosen], w1, counts, *factors[:2]).chunk(2, -1)
+    gate, up = grouped(x[order // chosen], w1, counts, *factors[:2]).chunk(2, -1)
     if limit < math.inf:
         gate, up = gate.clamp(max=limit), up.clamp(-limit, limit)
-    found = _grouped(silu(gate) * up, w2, counts, *factors[2:])
+    found = grouped(silu(gate) * up, w2, counts, *factors[2:])
     place = order.argsort().view_as(ids)
     for first in range(0, x.shape[0], _TOKENS):
         part = slice(first, first + _TOKENS)
@@ -115,9 +115,10 @@ def _multiply_by_experts(
         output[part] = each.sum(1)
 
 
-def _grouped(
+def grouped(
     rows: Tensor, weight: Tensor, counts: Tensor, scale: Tensor | None, offset: Tensor | None
 ) -> Tensor:
+    """Return the product of each group of rows with its weight [N, K]."""
     ops = torch.ops.custom_pypto
     by_column = weight.transpose(1, 2)
     lists = {

@@ -26,11 +26,13 @@ class SparseAttentionLayer(MultiHeadLatentAttentionWrapper):  # type: ignore[mis
             return
         require_our_platform()
         # Here, so that processes that serve another model load no op.
+        from .linear_products import replace_products_of_heads
         from .modules import replace_modules
 
         call = _SIGNATURE.bind(self, *args, **kwargs)
         call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
         super().__init__(*call.args[1:], **call.kwargs)
+        replace_products_of_heads(self.mla_attn)
 
     def forward(self, positions: Tensor, hidden_states: Tensor, *_: Any) -> Tensor:
         """Do what vLLM's layer does, and give the query to the indexer, which says why."""

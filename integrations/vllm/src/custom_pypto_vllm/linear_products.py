@@ -1,4 +1,4 @@
-"""vLLM's linear layers with weights of 16 bits, on linear, where a CPU cannot multiply them."""
+"""vLLM's layers with weights of 16 bits, on our ops, where a CPU has no instructions for them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import platform
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from . import names
+from .grouped_experts import grouped
 from .weight_products import missing
 
 
@@ -25,6 +27,37 @@ def register() -> None:
             theirs(layer, remove_weight)
 
     theirs.__globals__[theirs.__name__] = dispatch_cpu_unquantized_gemm
+
+
+class _OfHeads(Tensor):
+    """Weights of heads [heads, K, N], which torch.bmm multiplies by; vLLM calls it in a method."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        with torch._C.DisableTorchFunctionSubclass():
+            if func is not torch.bmm:
+                return func(*args, **kwargs or {})
+            x, weight = args
+            out: Tensor = (kwargs or {})["out"]
+            counts = torch.full(x.shape[:1], x.shape[1], device=x.device)
+            found = grouped(x.flatten(0, 1), weight.transpose(1, 2), counts, None, None)
+            return out.copy_(found.view(out.shape))
+
+
+def replace_products_of_heads(attention: Any) -> None:
+    """Multiply queries and values of a layer of latent attention by our op."""
+    theirs = attention.process_weights_after_loading
+
+    def process_weights_after_loading(act_dtype: Any) -> None:
+        theirs(act_dtype)
+        for name in ("W_UK_T", "W_UV"):
+            weight = getattr(attention, name, None)
+            if weight is not None and _is_served(weight[0]):
+                delattr(attention, name)
+                stored = weight.data.transpose(1, 2).contiguous()
+                setattr(attention, name, stored.transpose(1, 2).as_subclass(_OfHeads))
+
+    attention.process_weights_after_loading = process_weights_after_loading
 
 
 def _is_served(weight: Any) -> bool:

@@ -96,6 +96,7 @@ vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
     hidden_states, llama_4_scaling)
 vllm.model_executor.layers.attention.mla_attention.MLAAttention
     forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
+    process_weights_after_loading(act_dtype)
 vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
     forward_cpu(positions, query, key) forward_native(positions, query, key)
 vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm (layer, remove_weight)
