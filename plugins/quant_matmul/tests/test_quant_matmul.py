@@ -56,9 +56,10 @@ def test_a_bias_of_integers_is_scaled_and_one_of_floats_is_not() -> None:
 
 def test_a_bias_of_integers_wraps_as_torch_does() -> None:
     x1, weight, scale = call(3, 37, 5)
-    options = {"bias": torch.full((5,), -(2**31), dtype=torch.int32, device="cpu"), "output_dtype": 5}
-    result = product(x1, weight.t(), scale, **options)
-    assert torch.equal(result, exact(x1, weight.t(), scale, **options))
+    bias = torch.full((5,), -(2**31), dtype=torch.int32, device="cpu")
+    options = {"bias": bias, "output_dtype": 5}
+    expected = exact(x1, weight.t(), scale, **options)
+    assert torch.equal(product(x1, weight.t(), scale, **options), expected)
 
 
 @pytest.mark.parametrize("columns", [1, 5, 64, 67])
