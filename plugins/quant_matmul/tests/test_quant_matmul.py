@@ -54,6 +54,14 @@ def test_a_bias_of_integers_is_scaled_and_one_of_floats_is_not() -> None:
         assert product(x1, x2, scale, **options).item() == expected
 
 
+def test_a_bias_of_integers_wraps_as_torch_does() -> None:
+    x1, weight, scale = call(3, 37, 5)
+    bias = torch.full((5,), -(2**31), dtype=torch.int32, device="cpu")
+    options = {"bias": bias, "output_dtype": 5}
+    expected = exact(x1, weight.t(), scale, **options)
+    assert torch.equal(product(x1, weight.t(), scale, **options), expected)
+
+
 @pytest.mark.parametrize("columns", [1, 5, 64, 67])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_rows_of_zeros_infinities_and_nan_have_a_scale(columns: int, dtype: torch.dtype) -> None:

@@ -199,7 +199,9 @@ class Int8Products {
       reduce_add4(load(from), load(from + kLanes), load(from + 2 * kLanes), load(from + 3 * kLanes),
                   sums);
       for (int w = 0; w < columns; ++w) {
-        totals[row * kFinishedColumns + w] = sums[w] - offsets_[row];
+        // Both may have wrapped; their difference is right.
+        totals[row * kFinishedColumns + w] = static_cast<int32_t>(
+            static_cast<uint32_t>(sums[w]) - static_cast<uint32_t>(offsets_[row]));
       }
     }
   }
@@ -293,7 +295,10 @@ void finish_int8(const Int8LinearTask& task, const int32_t* sums, int64_t stride
       from = last;
     }
     for (int64_t i = 0; i < kFinishedColumns; i += kLanes) {
-      const I32 sum = load(from + i) + load(integer_bias + i);
+      // It wraps, as torch's sum of int32 does.
+      typedef uint32_t Wrapping __attribute__((vector_size(sizeof(I32))));
+      const auto sum = reinterpret_cast<I32>(reinterpret_cast<Wrapping>(load(from + i)) +
+                                             reinterpret_cast<Wrapping>(load(integer_bias + i)));
       if constexpr (sizeof(Out) == sizeof(int32_t)) {
         store(finished + i, sum);
       } else {
