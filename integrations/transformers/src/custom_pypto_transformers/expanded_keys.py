@@ -31,7 +31,7 @@ def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
     """Return in which dtype torch is fastest, and the cost of its FLOPs; None if not known."""
     isa = str(core.cpu_isa("sparse_attention"))
     # torch 2.10 does not say what the processor has.
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     if dtype == torch.bfloat16 and isa == "avx512_bf16" and capabilities.get("amx_bf16"):
         return dtype, _COST_WITH_AMX
     return torch.float32, _COST.get(isa)
