@@ -7,7 +7,7 @@ latents. But torch multiplies by all keys up to a chunk's last one, the op by th
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -22,8 +22,8 @@ _COST = {"avx2": 1.5, "avx512": 2.0, "avx512_bf16": 2.0}
 _COST_WITH_AMX = 0.6
 # Fewer queries do not make up for the expansion.
 _LEAST_QUERIES = 32
-# Of the keys and values that are expanded at once; those of one head may be more.
-_MOST_BYTES = 2**28
+# Of keys and values expanded at once, or a head for four threads; more is slower: fresh memory.
+_MOST_BYTES = 2**26
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
     """Return in which dtype torch is fastest, and the cost of its FLOPs; None if not known."""
     isa = str(core.cpu_isa("sparse_attention"))
     # torch 2.10 does not say what the processor has.
-    capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
     if dtype == torch.bfloat16 and isa == "avx512_bf16" and capabilities.get("amx_bf16"):
         return dtype, _COST_WITH_AMX
     return torch.float32, _COST.get(isa)
@@ -91,7 +91,8 @@ def attend_expanded(
     queries = torch.split(query.transpose(1, 2), indices[0].shape[1], 1)
     outs = {number: torch.empty_like(queries[number][..., :value]) for number in paying}
     weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
-    step = max(1, _MOST_BYTES // ((3 * size + value) * batch * keys * dtype.itemsize))
+    of_head = (3 * size + value) * batch * keys * dtype.itemsize
+    step = max(1, torch.get_num_threads() // 4, _MOST_BYTES // of_head)
     for begin in range(0, heads, step):
         some = slice(begin, begin + step)
         rows = linear(latents, weights[some].flatten(0, 1).to(dtype))

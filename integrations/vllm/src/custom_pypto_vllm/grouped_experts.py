@@ -245,7 +245,8 @@ def register() -> None:
         (names.select_wna16_moe_backend, False),
     ):
         space = select.__globals__
-        space["backend_to_kernel_cls"] = _offering(space["backend_to_kernel_cls"], is_first)
+        if theirs := space.get("backend_to_kernel_cls"):
+            space["backend_to_kernel_cls"] = _offering(theirs, is_first)
 
 
 def _offering(theirs: Any, is_first: bool) -> Any:

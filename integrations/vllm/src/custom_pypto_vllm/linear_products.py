@@ -35,10 +35,10 @@ class _OfHeads(Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         with torch._C.DisableTorchFunctionSubclass():
-            if func is not torch.bmm:
+            if func is not torch.bmm or len(args) != 2 or {*(kwargs or ())} != {"out"}:
                 return func(*args, **kwargs or {})
             x, weight = args
-            out: Tensor = (kwargs or {})["out"]
+            out: Tensor = kwargs["out"]
             counts = torch.full(x.shape[:1], x.shape[1], device=x.device)
             found = grouped(x.flatten(0, 1), weight.transpose(1, 2), counts, None, None)
             return out.copy_(found.view(out.shape))
