@@ -28,6 +28,11 @@ constexpr int64_t stride_of(int64_t depth) { return (divide_up(depth, 16) | 1) *
 inline constexpr int64_t kKeptStride = stride_of(kKept);
 // How far ahead weights are prefetched.
 inline constexpr int64_t kBytesAhead = 1024;
+// How much further the numbers are that the next tile reads, at `k` of whole rows of a tile.
+template <int kWeights>
+inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
+  return k + ahead < row ? 0 : (kWeights - 1) * row;
+}
 // Up to this number of rows, integers are widened in registers. With more rows they are kept.
 inline constexpr int kMostRowsInRegisters = kTileVectors > 2 ? 4 : 1;
 // Columns whose scales are widened together.
@@ -104,7 +109,9 @@ void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights,
     int64_t k = 0;
     for (; k + kLanes <= depth; k += kLanes) {
       add(k, weights + k, stride);
-      prefetch(k);
+      prefetch(kFrom == Weights::where_they_are
+                   ? k + to_next_tile<kWeights>(k, kBytesAhead / sizeof(Weight), depth)
+                   : k);
     }
     if (k < depth) {  // zeros behind the last numbers
       Weight last[kWeights * kLanes] = {};
@@ -154,9 +161,10 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
     const int64_t stop = end < depth ? end : depth;
     for (; k + kUnit <= stop; k += kUnit) {
       const Integer* const from = integers + k / kInByte<Integer>;
-      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-        __builtin_prefetch(from + w * row + kBytesAhead);
-      });
+      const Integer* const next =
+          from + kBytesAhead + to_next_tile<kWeights>(k / kInByte<Integer>, kBytesAhead, row);
+      unroll<kWeights>([&](int w)
+                           CUSTOM_PYPTO_INLINE_LAMBDA { __builtin_prefetch(next + w * row); });
       unroll<kUnit / kStep<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
         give(k + i * kStep<Integer>, from + i * kLanes, row);
       });
