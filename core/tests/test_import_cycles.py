@@ -88,7 +88,7 @@ def test_no_distribution_needs_itself() -> None:
         # `new` writes a test that imports testing, and kernels that include blocks.
         "builder": "blocks contract core testing",
         **dict.fromkeys(["testing", "kernels"], "contract core"),
-        **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear", "vllm"], "core"),
+        **dict.fromkeys(["blocks", "add_custom", "advance_step", "linear"], "core"),
         **dict.fromkeys(["compressor", "quant_matmul"], "blocks core"),
         "serving": "compressor core",
         "weight_quant_matmul": "core",
@@ -99,6 +99,8 @@ def test_no_distribution_needs_itself() -> None:
         "lightning_indexer": "blocks core testing",
         **dict.fromkeys(["grouped_matmul", "lightning_indexer_prolog"], "blocks core"),
         "sparse_attention": "blocks core lightning_indexer testing",
-        "transformers": "core grouped_matmul linear sparse_attention weight_quant_matmul",
+        "transformers": "core grouped_matmul linear quant_matmul sparse_attention"
+        " weight_quant_matmul",
+        "vllm": "core weight_quant_matmul",
         "mindspore": "contract core",
     }
