@@ -137,6 +137,7 @@ def test_rows_of_int8(row_scale: float | None, dtype: torch.dtype) -> None:
     )
     assert "npu_quant_matmul" in dict(ops.calls)
     assert model(x[0, 0]).equal(result[0, 0])
+    assert model(x[:, :0]).shape == (2, 0, 48)
 
 
 @pytest.mark.usefixtures("no_grad")

@@ -45,15 +45,15 @@ def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Ten
         return []
     # FLOPs of a head; the op multiplies each query by the weights that expand a key.
     expansion = 2 * latent * (module.qk_nope_head_dim + value)
-    found, saved = [], -cost * expansion * batch * keys
+    found, saved, last = [], 0.0, 0
     for number, chunk in enumerate(indices):
         rows, end = batch * chunk.shape[1], _end(chunk)
         products = 2 * int((chunk >= 0).sum()) * (2 * latent + module.qk_rope_head_dim)
         gain = expansion * rows + products - cost * 2 * rows * end * (size + value)
         if gain > 0 and end <= keys:
             found.append(number)
-            saved += gain
-    return found if saved > 0 else []
+            saved, last = saved + gain, max(last, end)
+    return found if saved > cost * expansion * batch * last else []
 
 
 def _end(indices: Tensor) -> int:
@@ -92,7 +92,7 @@ def attend_expanded(
     outs = {number: torch.empty_like(queries[number][..., :value]) for number in paying}
     weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
     of_head = (3 * size + value) * batch * keys * dtype.itemsize
-    step = max(1, torch.get_num_threads() // 4, _MOST_BYTES // of_head)
+    step = max(1, torch.get_num_threads() // (4 * batch), _MOST_BYTES // of_head)
     for begin in range(0, heads, step):
         some = slice(begin, begin + step)
         rows = linear(latents, weights[some].flatten(0, 1).to(dtype))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from types import MethodType
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import torch
 from custom_pypto import core
@@ -26,7 +25,8 @@ _MOST_ROWS = 4  # of a head
 _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 _GROUPED = "DeepseekV4GroupedLinear"
 # {kv_b_proj: (of which weight, its part that makes latents [N, L, P])}
-_transposed: WeakKeyDictionary[nn.Module, tuple[tuple[int, int], Tensor]] = WeakKeyDictionary()
+_Transposed = tuple["ref[Tensor]", tuple[int, int], Tensor]
+_transposed: WeakKeyDictionary[nn.Module, _Transposed] = WeakKeyDictionary()
 
 
 def use_linear(model: nn.Module) -> None:
@@ -57,8 +57,7 @@ def use_linear(model: nn.Module) -> None:
             else:
                 warn_once(changed, f"use_linear leaves {_GROUPED} to transformers")
         elif difference is None and _is_of_experts(module):
-            # compressed-tensors looks for the function of a method.
-            module.forward = MethodType(multiply_by_experts, module)
+            module.forward = _Forward(module)
             config = getattr(getattr(model, "config", None), "quantization_config", None)
             if getattr(config, "quant_method", None) in ("compressed-tensors", "gptq", "awq"):
                 reason = "transformers dequantises them as it loads, and loads none of GPTQ and AWQ"
@@ -95,7 +94,22 @@ class GroupedLinear(Linear):
         """Compute [*, G, N / G] from [*, G, K]."""
         rows = x.reshape(-1, *x.shape[-2:]).transpose(0, 1)
         parts = self.weight.view(self.n_groups, -1, x.shape[-1])
-        return to_values(self, rows, parts).transpose(0, 1).reshape(*x.shape[:-1], -1)
+        return to_values(self, rows, parts).transpose(0, 1).reshape(*x.shape[:-1], parts.shape[1])
+
+
+class _Forward:
+    """The forward of a module of experts; a method of a function could not be unpickled."""
+
+    def __init__(self, experts: nn.Module) -> None:
+        self._experts = experts
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        return multiply_by_experts(self._experts, *args, **kwargs)
+
+    @property
+    def __func__(self) -> Any:
+        """The function of a method, for which compressed-tensors looks."""
+        return multiply_by_experts
 
 
 def multiply_by_experts(
@@ -188,7 +202,8 @@ def _takes(projection: nn.Linear, rows: Tensor) -> bool:
 def _multiply(rows: Tensor, weights: Tensor) -> Tensor:
     heads, count, _ = rows.shape
     counts = torch.full((heads,), count, device=rows.device)
-    return _multiply_groups(rows.flatten(0, 1), weights, counts).view(heads, count, -1)
+    results = _multiply_groups(rows.flatten(0, 1), weights, counts)
+    return results.view(heads, count, weights.shape[1])
 
 
 def _transpose(projection: nn.Linear, part: Tensor) -> Tensor:
@@ -197,11 +212,12 @@ def _transpose(projection: nn.Linear, part: Tensor) -> Tensor:
     # Inference tensors have no version.
     state = None if weight.is_inference() else (weight.data_ptr(), weight._version)
     kept = _transposed.get(projection)
-    if kept is not None and kept[0] == state:
-        return kept[1]
+    # Another weight may have the memory of one that is gone.
+    if kept is not None and kept[0]() is weight and kept[1] == state:
+        return kept[2]
     copied = part.transpose(1, 2).contiguous()
     if state is not None:
-        _transposed[projection] = state, copied
+        _transposed[projection] = ref(weight), state, copied
     return copied
 
 

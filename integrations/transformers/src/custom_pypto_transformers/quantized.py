@@ -137,7 +137,7 @@ class QuantizedRowsLinear(QuantizedLinear):
         self.register_buffer("row_scale", weights.row_scale)
 
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
-        rows = x.reshape(-1, self.in_features)
+        rows = x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)
         if self.row_scale is None:
             numbers, scales = npu_dynamic_quant(rows)
         else:
@@ -151,7 +151,7 @@ class QuantizedRowsLinear(QuantizedLinear):
         else:
             dtype = BFLOAT16 if x.dtype == torch.bfloat16 else FLOAT16
             result = npu_quant_matmul(*given, pertoken_scale=scales, bias=bias, output_dtype=dtype)
-        return result.view(*x.shape[:-1], -1)
+        return result.view(*x.shape[:-1], self.out_features)
 
 
 def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
@@ -243,6 +243,7 @@ def _of_compressed_tensors(module: Any) -> _Weights | None:
             zeros = unpack_unsigned(zeros.t(), bits)[:, : module.out_features]
     else:
         _refuse(bits != 8, "weights of int4 in int8")
+        _refuse(module.weight.shape[1] % 4 != 0, "rows of int8 do not fill int32 numbers")
         numbers = module.weight.contiguous().view(torch.int32)
         zeros = None if zeros is None else zeros.reshape(len(zeros), -1).t()
     scales = module.weight_scale

@@ -1,8 +1,7 @@
-"""How DeepSeek-V4 chooses experts, and its experts with a limit. vLLM has both only for AMX."""
+"""How DeepSeek-V4 chooses experts. vLLM has that only for AMX."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from torch import Tensor
@@ -34,17 +33,8 @@ class Router(CPURouter):  # type: ignore[misc]
         return weights, chosen.int()
 
 
-class Experts(GroupedExperts):
-    """Limits what enters the product of an expert; vLLM's for weights of 16 bits does not."""
-
-    @property
-    def limit(self) -> float:
-        """The limit of a model."""
-        return self.moe_config.swiglu_limit or math.inf
-
-
 class ServedMoE(DeepseekV4MoE):  # type: ignore[misc]
-    """vLLM's layer with that choice and these experts."""
+    """vLLM's layer with that choice, and our experts."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,4 +46,4 @@ class ServedMoE(DeepseekV4MoE):  # type: ignore[misc]
                 " UnquantizedFusedMoEMethod: unset VLLM_MOE_ROUTING_SIMULATION_STRATEGY"
             )
         router.__class__ = Router
-        method.experts_cls = Experts
+        method.experts_cls = GroupedExperts

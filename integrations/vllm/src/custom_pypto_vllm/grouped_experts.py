@@ -34,12 +34,14 @@ class GroupedExperts(names.CPUUnquantizedExperts):  # type: ignore[misc]
 
     @property
     def limit(self) -> float:
-        """The limit of what enters the second product."""
-        return math.inf
+        """The limit of a model of what enters the second product; vLLM's own ignore it."""
+        return getattr(self.moe_config, "swiglu_limit", None) or math.inf
 
     @staticmethod
     def _supports_quant_scheme(weight_key: Any, activation_key: Any) -> bool:
-        return True  # of those that the three functions ask for
+        # Of those that the three functions ask for, one with a scale for each expert alone.
+        scale = getattr(weight_key, "scale", None)
+        return scale is None or not scale.group_shape.is_per_tensor()
 
     @staticmethod
     def is_supported_config(cls: Any, moe_config: Any, *keys: Any) -> tuple[bool, str | None]:
@@ -176,7 +178,7 @@ class ServedRoutedExperts(names.RoutedExperts):  # type: ignore[misc]
 
 
 def _check(method: str, about: Any) -> None:
-    size = about.group_size or -1
+    size = getattr(about, "group_size", None) or -1
     is_ordered = getattr(about, "desc_act", False) or getattr(about, "actorder", None) == "group"
     if method not in _PACKED or is_ordered or (size != -1 and size % GROUP_MULTIPLE):
         raise NotImplementedError(
@@ -189,7 +191,7 @@ def _check(method: str, about: Any) -> None:
 
 def _convert(method: Any, about: Any, layer: Any) -> None:
     """Store weights as [E, N, K] or [E, N, K / 8], scales and offsets as [E, groups, N]."""
-    if getattr(layer, "_loaded_expert_biases", None):
+    if layer._loaded_expert_biases:
         raise NotImplementedError("custom_pypto_vllm: experts of 4 or 8 bits cannot have biases")
     of_weight, of_scale, of_zeros = _PACKED[type(method).__name__]
     is_awq = type(method).__name__ == "AutoAWQMoEMethod"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
+from custom_pypto.core import contract
+from custom_pypto.core.contracts import check_limits
 from custom_pypto_blocks import ge_steps as steps
 from torchair import ge
 from torchair.ge import DataType, attr
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 @steps.converter_of(OP)
 def convert_grouped_matmul(a: SimpleNamespace) -> list[Tensor]:
     """GroupedMatmul, for groups of rows and weights that are no int4."""
+    check_limits(contract(OP), "aclnnGroupedMatmulV5", vars(a))
     of_x, of_weight = a.x[0].dtype, a.weight[0].dtype
     if a.group_type != 0 or of_weight == DataType.DT_INT32:
         raise RuntimeError(
@@ -49,8 +52,8 @@ def convert_grouped_matmul(a: SimpleNamespace) -> list[Tensor]:
             "transpose_weight": attr.Bool(False),
             "transpose_x": attr.Bool(False),
             "group_type": attr.Int(a.group_type),
-            "group_list_type": attr.Int(a.group_list_type),
-            "act_type": attr.Int(a.act_type),
+            "group_list_type": attr.Int(a.group_list_type or 0),
+            "act_type": attr.Int(a.act_type or 0),
             "tuning_config": attr.ListInt(a.tuning_config or [0]),
         },
         outputs=[("y", 1)],

@@ -162,7 +162,8 @@ inline __attribute__((always_inline)) void dequantise(const Integer* integers, i
     for (; k + kUnit <= stop; k += kUnit) {
       const Integer* const from = integers + k / kInByte<Integer>;
       const Integer* const next =
-          from + kBytesAhead + to_next_tile<kWeights>(k / kInByte<Integer>, kBytesAhead, row);
+          from + kBytesAhead +
+          (depth == stride ? to_next_tile<kWeights>(k / kInByte<Integer>, kBytesAhead, row) : 0);
       unroll<kWeights>([&](int w)
                            CUSTOM_PYPTO_INLINE_LAMBDA { __builtin_prefetch(next + w * row); });
       unroll<kUnit / kStep<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
