@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @steps.converter_of(OP)
 def convert_grouped_matmul(a: SimpleNamespace) -> list[Tensor]:
     """GroupedMatmul, for groups of rows and weights that are no int4."""
-    check_limits(contract(OP), "aclnnGroupedMatmulV5", vars(a))
+    check_limits(contract(OP), "", vars(a))
     of_x, of_weight = a.x[0].dtype, a.weight[0].dtype
     if a.group_type != 0 or of_weight == DataType.DT_INT32:
         raise RuntimeError(

@@ -79,7 +79,11 @@ def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:
     from .evaluation import Evaluation
 
     # torchair's tensors have a fake one each.
-    given = {name: getattr(value, "meta", value) for name, value in arguments.items()}
+    def fake(value: Any) -> Any:
+        is_list = isinstance(value, (list, tuple))
+        return [*map(fake, value)] if is_list else getattr(value, "meta", value)
+
+    given = {name: fake(value) for name, value in arguments.items()}
     # The fake kernel has checked these: this binds the dims, and guards nothing.
     evaluation = Evaluation(op, given).run_checks()
     evaluation.decide = bool
