@@ -1,7 +1,7 @@
 """Attention by torch to keys and values that kv_b_proj expands once for all queries.
 
-DeepSeek-V3.2 takes 640 FLOPs so for a query, head and key, and 2176 in the op, which multiplies by
-latents. But torch multiplies by all keys up to a chunk's last one, the op by those selected.
+A query, head and key of DeepSeek-V3.2 take 640 FLOPs here, and 2176 in the op, which multiplies by
+latents. But torch multiplies by all keys up to a chunk's last one, and the op by those selected.
 """
 
 from __future__ import annotations
@@ -37,28 +37,25 @@ def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
     return torch.float32, _COST.get(isa)
 
 
-def chunks_that_pay(module: Any, query: Tensor, keys: int, indices: Sequence[Tensor]) -> list[int]:
-    """Return the numbers of the chunks of queries for which expanded keys take less time."""
+def chunks_that_pay(
+    module: Any, query: Tensor, keys: int, indices: Sequence[Tensor]
+) -> dict[int, int]:
+    """Return {number: keys} of the chunks of queries for which expanded keys take less time."""
     cost, value, latent = _cost(query.dtype)[1], module.v_head_dim, module.kv_lora_rank
     batch, _, tokens, size = query.shape
     if cost is None or batch * tokens < _LEAST_QUERIES or value > size:
-        return []
+        return {}
     # FLOPs of a head; the op multiplies each query by the weights that expand a key.
     expansion = 2 * latent * (module.qk_nope_head_dim + value)
-    found, saved, last = [], 0.0, 0
+    ends, saved = {}, 0.0
     for number, chunk in enumerate(indices):
-        rows, end = batch * chunk.shape[1], _end(chunk)
+        rows, end = batch * chunk.shape[1], int(chunk.max().clamp(min=0)) + 1
         products = 2 * int((chunk >= 0).sum()) * (2 * latent + module.qk_rope_head_dim)
         gain = expansion * rows + products - cost * 2 * rows * end * (size + value)
         if gain > 0 and end <= keys:
-            found.append(number)
-            saved, last = saved + gain, max(last, end)
-    return found if saved > cost * expansion * batch * last else []
-
-
-def _end(indices: Tensor) -> int:
-    """Return the number of keys up to the last selected one; at least one."""
-    return int(indices.max().clamp(min=0)) + 1
+            ends[number] = end
+            saved += gain
+    return ends if saved > cost * expansion * batch * max(ends.values(), default=0) else {}
 
 
 def attend_expanded(
@@ -81,15 +78,14 @@ def attend_expanded(
     Returns:
         [B, s, N, V] by the number of the chunk; zeros where nothing is selected.
     """
-    paying = chunks_that_pay(module, query, latents.shape[1], indices)
-    if not paying:
+    ends = chunks_that_pay(module, query, latents.shape[1], indices)
+    if not ends:
         return {}
     (batch, heads, _, size), value = query.shape, module.v_head_dim
-    nope, dtype, ends = module.qk_nope_head_dim, _cost(query.dtype)[0], [*map(_end, indices)]
-    keys = max(ends[number] for number in paying)
+    nope, dtype, keys = module.qk_nope_head_dim, _cost(query.dtype)[0], max(ends.values())
     latents, ropes = latents[:, :keys].to(dtype), ropes[:, None, :keys].to(dtype)
     queries = torch.split(query.transpose(1, 2), indices[0].shape[1], 1)
-    outs = {number: torch.empty_like(queries[number][..., :value]) for number in paying}
+    outs = {number: torch.empty_like(queries[number][..., :value]) for number in ends}
     weights = module.kv_b_proj.weight.view(heads, nope + value, -1)
     of_head = (3 * size + value) * batch * keys * dtype.itemsize
     step = max(1, torch.get_num_threads() // (4 * batch), _MOST_BYTES // of_head)
@@ -100,8 +96,7 @@ def attend_expanded(
         key = torch.cat([rows[..., :nope], ropes.expand(-1, rows.shape[1], -1, -1)], -1)
         # torch is slow where keys and values differ in size.
         values = pad(rows[..., nope:], (0, size - value))
-        for number in paying:
-            end = ends[number]
+        for number, end in ends.items():
             asked = queries[number][:, :, some].transpose(1, 2).to(dtype)
             out = scaled_dot_product_attention(
                 asked,

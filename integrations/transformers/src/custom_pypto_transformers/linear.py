@@ -24,9 +24,9 @@ _MOST_ROWS = 4  # of a head
 # What transformers gives a module of experts, and its own code reads.
 _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 _GROUPED = "DeepseekV4GroupedLinear"
-# {kv_b_proj: (of which weight, its part that makes latents [N, L, P])}
-_Transposed = tuple["ref[Tensor]", tuple[int, int], Tensor]
-_transposed: WeakKeyDictionary[nn.Module, _Transposed] = WeakKeyDictionary()
+# Of each kv_b_proj: its weight, the state of that, and the part that makes latents, [N, L, P].
+_Kept = tuple["ref[Tensor]", tuple[int, int], Tensor]
+_transposed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
 
 def use_linear(model: nn.Module) -> None:

@@ -28,7 +28,7 @@ constexpr int64_t stride_of(int64_t depth) { return (divide_up(depth, 16) | 1) *
 inline constexpr int64_t kKeptStride = stride_of(kKept);
 // How far ahead weights are prefetched.
 inline constexpr int64_t kBytesAhead = 1024;
-// How much further the numbers are that the next tile reads, at `k` of whole rows of a tile.
+// What is added to the place of a prefetch: behind the end of a row, the next tile's row follows.
 template <int kWeights>
 inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
   return k + ahead < row ? 0 : (kWeights - 1) * row;
