@@ -14,12 +14,13 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
+inline constexpr int kRegisters = kTileVectors > 2 ? 32 : 16;
 // The sums of a tile fill the registers, with a vector of each weight and one of a row.
-inline constexpr int kTileOfRows = kTileVectors > 2 ? 6 : 3;
+inline constexpr int kTileOfRows = kRegisters > 16 ? 6 : 3;
 inline constexpr int kTileOfWeights = 4;
 // Up to this number of rows, each tile widens the weights. With more rows, the first tile keeps the
 // widened weights for the others.
-inline constexpr int64_t kMostRowsWidening = kTileVectors > 2 ? 2 * kTileOfRows : kTileOfRows + 1;
+inline constexpr int64_t kMostRowsWidening = kRegisters > 16 ? 2 * kTileOfRows : kTileOfRows + 1;
 // The numbers of each weight that are kept. With those of a tile of rows they fit the L1 cache.
 inline constexpr int64_t kKept = 64 * kLanes;
 // Rows are an odd number of cache lines apart, and so are weights: at distances of a power of two
@@ -34,9 +35,9 @@ inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
   return k + ahead < row ? 0 : (kWeights - 1) * row;
 }
 // Up to this number of rows, integers are widened in registers. With more rows they are kept.
-inline constexpr int kMostRowsInRegisters = kTileVectors > 2 ? 4 : 1;
-// Columns whose scales are widened together.
-inline constexpr int64_t kScaledColumns = 16;
+inline constexpr int kMostRowsInRegisters = kRegisters > 16 ? 4 : 2;
+// Columns whose scales are widened together: whole tiles of each number of weights.
+inline constexpr int64_t kScaledColumns = kRegisters > 16 ? 16 : 12;
 
 // Whether weights are int8 or int4, which have scales.
 template <class Weight>
@@ -73,6 +74,8 @@ enum class Weights { where_they_are, to_keep, kept };
 template <int kRows, int kWeights, Weights kFrom, int kNext, class Weight, class Next>
 void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights, int64_t stride,
                    int64_t depth, float* kept, const Next* next, bool is_first, float* to) {
+  // Registers for the sums, all weights and a row's vector; or the weights come one by one.
+  constexpr int kAtOnce = (kRows + 1) * kWeights < kRegisters ? kWeights : 1;
   F32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
     unroll<kRows * kWeights>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -81,15 +84,19 @@ void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights,
     });
   };
   const auto add = [&](int64_t k, const auto* from, int64_t distance) CUSTOM_PYPTO_INLINE_LAMBDA {
-    F32 of_weight[kWeights];
-    unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-      of_weight[w] = load(from + w * distance);
-      if constexpr (kFrom == Weights::to_keep) store(kept + w * kKeptStride + k, of_weight[w]);
-    });
-    unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
-      const F32 of_row = load(rows + r * row_stride + k);
-      unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-        sums[r][w] = multiply_add(of_row, of_weight[w], sums[r][w]);
+    unroll<kWeights / kAtOnce>([&](int step) CUSTOM_PYPTO_INLINE_LAMBDA {
+      const int first = step * kAtOnce;
+      F32 of_weight[kAtOnce];
+      unroll<kAtOnce>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+        const int w = first + i;
+        of_weight[i] = load(from + w * distance);
+        if constexpr (kFrom == Weights::to_keep) store(kept + w * kKeptStride + k, of_weight[i]);
+      });
+      unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
+        const F32 of_row = load(rows + r * row_stride + k);
+        unroll<kAtOnce>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+          sums[r][first + i] = multiply_add(of_row, of_weight[i], sums[r][first + i]);
+        });
       });
     });
   };
@@ -133,24 +140,24 @@ struct Scales {
   int64_t first;  // the numbers of the first group
 };
 
-// Gives use(k, w, x) the numbers x = integer * scale + shift of weight w, kLanes at k in the order
-// of rows, for all weights and for k < depth. Integers behind the last count as zero.
+// Gives use(k, x) the numbers x[w] = integer * scale + shift of each weight w, kLanes at k in the
+// order of rows, for k < depth. Integers behind the last count as zero.
 template <int kWeights, class Integer, class Use>
 inline __attribute__((always_inline)) void dequantise(const Integer* integers, int64_t stride,
                                                       int64_t depth, Scales scales,
                                                       const Use& use) {
   constexpr int64_t kUnit = 32;  // groups are multiples of it
   Numbers<Integer> numbers[kWeights];
-  const auto give = [&](int64_t k, const Integer* from, int64_t distance)
-                        CUSTOM_PYPTO_INLINE_LAMBDA {
-                          unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
-                            F32 x[kInByte<Integer>];
-                            numbers[w].load(from + w * distance, x);
-                            unroll<kInByte<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
-                              use(k + i * kLanes, w, x[i]);
-                            });
-                          });
-                        };
+  const auto give = [&](int64_t k, const Integer* from,
+                        int64_t distance) CUSTOM_PYPTO_INLINE_LAMBDA {
+    F32 x[kInByte<Integer>][kWeights];
+    unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+      F32 of_weight[kInByte<Integer>];
+      numbers[w].load(from + w * distance, of_weight);
+      for (int i = 0; i < kInByte<Integer>; ++i) x[i][w] = of_weight[i];
+    });
+    unroll<kInByte<Integer>>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA { use(k + i * kLanes, x[i]); });
+  };
   const int64_t row = stride / kInByte<Integer>;
   int64_t k = 0;
   int64_t end = scales.first;
@@ -196,10 +203,12 @@ void multiply_integers(const float* rows, int64_t row_stride, const Integer* int
   };
   each([](F32& sum, float*) CUSTOM_PYPTO_INLINE_LAMBDA { sum = zero(); });
   dequantise<kWeights>(integers, depth, depth, scales,
-                       [&](int64_t k, int w, F32 x) CUSTOM_PYPTO_INLINE_LAMBDA {
+                       [&](int64_t k, const F32(&x)[kWeights]) CUSTOM_PYPTO_INLINE_LAMBDA {
                          unroll<kRows>([&](int r) CUSTOM_PYPTO_INLINE_LAMBDA {
                            const F32 of_row = load(rows + r * row_stride + k);
-                           sums[r][w] = multiply_add(of_row, x, sums[r][w]);
+                           unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+                             sums[r][w] = multiply_add(of_row, x[w], sums[r][w]);
+                           });
                          });
                        });
   each([](const F32& sum, float* at) CUSTOM_PYPTO_INLINE_LAMBDA { store(at, sum); });
@@ -209,8 +218,11 @@ template <int kWeights, class Integer>
 void keep(const Integer* integers, int64_t stride, int64_t depth, const Scales& scales,
           float* kept) {
   dequantise<kWeights>(integers, stride, depth, scales,
-                       [&](int64_t k, int w, F32 x)
-                           CUSTOM_PYPTO_INLINE_LAMBDA { store(kept + w * kKeptStride + k, x); });
+                       [&](int64_t k, const F32(&x)[kWeights]) CUSTOM_PYPTO_INLINE_LAMBDA {
+                         unroll<kWeights>([&](int w) CUSTOM_PYPTO_INLINE_LAMBDA {
+                           store(kept + w * kKeptStride + k, x[w]);
+                         });
+                       });
 }
 
 template <class Row, class Out, class Weight>
@@ -234,7 +246,7 @@ class Linear {
       }
     }
     int64_t column = task.first;
-    if constexpr (kTileOfRows == 3 && !kIsScaled<Weight>) {
+    if constexpr (kTileOfRows == 3) {
       if (task.count == 3) column = product.template multiply_as_one_tile<3>(column);
       if (task.count == 4) column = product.template multiply_as_one_tile<4>(column);
     }
@@ -282,8 +294,13 @@ class Linear {
     constexpr int kWeights = kTileOfWeights - 1;
     for (; column + kWeights <= task_.last; column += kWeights) {
       const Weight* const weights = weights_of(column);
-      multiply_rows<kRows, kWeights, Weights::where_they_are, kWeights>(
-          rows_, stride_, weights, depth_, depth_, kept_, weights + kAhead, true, sums_);
+      if constexpr (kIsScaled<Weight>) {
+        multiply_integers<kRows, kWeights>(rows_, stride_, weights, depth_, scales_of(column),
+                                           sums_);
+      } else {
+        multiply_rows<kRows, kWeights, Weights::where_they_are, kWeights>(
+            rows_, stride_, weights, depth_, depth_, kept_, weights + kAhead, true, sums_);
+      }
       write<kWeights>(column);
     }
     return column;
