@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from pathlib import Path
 
 from custom_pypto_contract import guarded, manifest
@@ -46,9 +45,7 @@ def install(library: Path | None, plugin: str, package: Path) -> manifest.Ascend
     return manifest.AscendcLibrary(path, sha256, architecture)
 
 
-def build(
-    plugin: Settings, build_folder: Path, environment: Mapping[str, str] = os.environ
-) -> Path | None:
+def build(plugin: Settings, build_folder: Path) -> Path | None:
     """Compile the plugin's AscendC sources; return the library, None without a compiler.
 
     A plugin works without the library: its op launches a kernel of CANN or of an opp package.
@@ -58,9 +55,9 @@ def build(
     """
     if not plugin.ascendc_sources:
         return None
-    home = environment.get("ASCEND_HOME_PATH")
+    home = os.environ.get("ASCEND_HOME_PATH")
     folders = [str(Path(home, folder)) for folder in _FOLDERS] if home else []
-    path = os.pathsep.join([environment.get("PATH", ""), *folders])
+    path = os.pathsep.join([os.environ.get("PATH", ""), *folders])
     compiler = shutil.which("bisheng", path=path)
     if compiler is None:
         print(
@@ -70,7 +67,7 @@ def build(
             flush=True,
         )
         return None
-    architecture = environment.get(ARCHITECTURE_VARIABLE) or DEFAULT_ARCHITECTURE
+    architecture = os.environ.get(ARCHITECTURE_VARIABLE) or DEFAULT_ARCHITECTURE
     if re.fullmatch(manifest.ARCHITECTURE, architecture) is None:
         raise BuildError(
             f"{ARCHITECTURE_VARIABLE} must be an --npu-arch of bisheng, such as"

@@ -157,8 +157,12 @@ class BuildPluginLibrary(setuptools.Command):
             kernels=kernels,
         )
         if self.plugin.opp is not None:
-            place = source_files.link if self.editable_mode else source_files.copy
-            place(self.plugin.root / self.plugin.opp, package / manifest.OPP_FOLDER)
+            source, target = self.plugin.root / self.plugin.opp, package / manifest.OPP_FOLDER
+            if self.editable_mode:
+                source_files.link(source, target)
+            else:
+                shutil.rmtree(target, ignore_errors=True)
+                shutil.copytree(source, target)
 
     def get_source_files(self) -> list[str]:
         """Return the files of a source distribution that are not Python, as relative paths."""

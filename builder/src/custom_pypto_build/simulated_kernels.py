@@ -62,7 +62,11 @@ def build(
                 " pyproject.toml:"
                 ' [tool.custom-pypto.simulated-kernels]  custom = ["tests/npu/custom.cpp"]'
             )
-        _check_not_shipped(kernels, folder)
+        if kernels.opp is not None and folder.resolve().is_relative_to(kernels.root / kernels.opp):
+            raise BuildError(
+                f"simulated kernels in {folder} would be a part of the wheel, whose"
+                f" tool.custom-pypto.opp is {kernels.opp!r}; choose another folder for them"
+            )
         for vendor, files in kernels.simulated_kernels.items():
             for file in files:
                 is_own = file in kernels.ascendc_sources
@@ -78,14 +82,6 @@ def build(
     vendors = {vendor: opp / vendor for vendor, _ in sources}
     _put_first(opp / "config.ini", list(vendors))
     return vendors
-
-
-def _check_not_shipped(kernels: Settings, folder: Path) -> None:
-    if kernels.opp is not None and folder.resolve().is_relative_to(kernels.root / kernels.opp):
-        raise BuildError(
-            f"simulated kernels in {folder} would be a part of the wheel, whose"
-            f" tool.custom-pypto.opp is {kernels.opp!r}; choose another folder for them"
-        )
 
 
 def _build_library(

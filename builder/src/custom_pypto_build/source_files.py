@@ -39,12 +39,6 @@ def below(root: Path, folder: str | None) -> list[str]:
     return sorted(f.relative_to(root).as_posix() for f in (root / folder).rglob("*") if f.is_file())
 
 
-def copy(source: Path, target: Path) -> None:
-    """Make `target` a copy of the folder `source`."""
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(source, target)
-
-
 def link(source: Path, target: Path) -> None:
     """Make `target` a symbolic link to the folder `source`, unless it is that folder.
 

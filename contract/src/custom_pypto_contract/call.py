@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .errors import ContractError
@@ -73,14 +72,9 @@ def parse_call(text: str) -> Call:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ContractError(problem)
     results = tuple(re.split(r"\s*,\s*", match["results"].strip())) if match["results"] else ()
-    return Call(text, node.func.id, tuple(_values(node)), results)
-
-
-def _values(node: ast.Call) -> Iterator[tuple[str, Value]]:
-    for each in node.args:
-        yield "", _value(each)
-    for keyword in node.keywords:
-        yield keyword.arg or "", _value(keyword.value)
+    values = [("", _value(each)) for each in node.args]
+    values += [(each.arg or "", _value(each.value)) for each in node.keywords]
+    return Call(text, node.func.id, tuple(values), results)
 
 
 def _value(node: ast.expr) -> Value:

@@ -15,7 +15,7 @@ from . import nodes
 from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
-from .expression_names import names_in
+from .expression_names import find_attributes, names_in
 from .nodes import Names, expression, is_given, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
@@ -110,15 +110,8 @@ def length_of(op: OpContract, rule: Rule) -> ast.expr | None:
 @cache
 def lists_with_dtype(op: OpContract, rule: Rule) -> set[str]:
     """Return the lists whose dtype a rule reads: where one is empty, the rule is skipped."""
-    return {
-        each.value.id
-        for node in rule.conditions
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute)
-        and each.attr == "dtype"
-        and isinstance(each.value, ast.Name)
-        and op.is_list(each.value.id)
-    }
+    read = find_attributes(rule.conditions)
+    return {name for name, attribute in read if attribute == "dtype" and op.is_list(name)}
 
 
 def has_elements(tensors: str) -> ast.expr:

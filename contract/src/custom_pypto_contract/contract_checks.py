@@ -260,7 +260,9 @@ def check_file_form(op: OpContract) -> None:
     _check_dtypes(op)
     _check_output_dims(op)
     _check_launch(op)
-    _check_graph(op)
+    for call in op.npu.graph:
+        with at(f"npu.graph: {call.text!r}"):
+            _check_graph_call(op, call)
     _check_definition(op)
 
 
@@ -380,12 +382,6 @@ def _is_given(op: OpContract, tensor: Tensor, chosen: Mapping[str, Any], output:
         return length is not None
     at_least_one = (f"{length.text} >= 1", f"{length.text} > 0")
     return any(rule.when is None and ast.unparse(rule.check) in at_least_one for rule in op.rules)
-
-
-def _check_graph(op: OpContract) -> None:
-    for call in op.npu.graph:
-        with at(f"npu.graph: {call.text!r}"):
-            _check_graph_call(op, call)
 
 
 def _check_graph_call(op: OpContract, call: Call) -> None:

@@ -1,4 +1,4 @@
-"""What the tables of an ELF library say that it needs, offers and was built for; runs nothing.
+"""What the tables of an ELF library say that it needs and was built for; runs nothing.
 
 The library may be anybody's: reading it takes bounded time and memory. The section headers are
 read, which `strip` leaves, and not the program headers, which the loader reads.
@@ -25,8 +25,7 @@ _ABI_NOTE = (b"custom_pypto\0", 1)
 # Types of sections, tags of dynamic entries, and properties of symbols, as <elf.h> has them.
 _DYNAMIC, _NOTE, _DYNSYM, _VERSYM = 6, 7, 11, 0x6FFFFFFF
 _RPATH, _RUNPATH = 15, 29
-_LOCAL, _WEAK = 0, 2
-_VISIBLE = (0, 3)
+_WEAK = 2
 
 _MOST_ENTRIES = 1 << 14
 _MOST_NAME = 4096
@@ -48,7 +47,6 @@ class ElfLibrary:
 
     machine: str
     run_paths: tuple[str, ...]
-    exported: tuple[str, ...]
     unversioned: tuple[str, ...]
     core_abi: tuple[int, int] | None
 
@@ -88,12 +86,10 @@ class _File:
         ]
 
     def library(self) -> ElfLibrary:
-        exported, unversioned = self._symbols()
         return ElfLibrary(
             machine=_MACHINES.get(self._machine, f"machine {self._machine}"),
             run_paths=tuple(self._run_paths()),
-            exported=exported,
-            unversioned=unversioned,
+            unversioned=tuple(self._unversioned()),
             core_abi=self._core_abi(),
         )
 
@@ -103,7 +99,7 @@ class _File:
                 if tag in (_RPATH, _RUNPATH):
                     yield from self._text(section, value).split(":")
 
-    def _symbols(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _unversioned(self) -> Iterator[str]:
         tables = self._of_type(_DYNSYM)
         if not tables:
             raise ElfError("has no section with its dynamic symbols")
@@ -113,15 +109,10 @@ class _File:
             for section in self._of_type(_VERSYM)
             for (number,) in self._entries(section, "H")
         ]
-        exported, unversioned = [], []
-        for index, (start, info, other, section) in enumerate(self._entries(tables[0], "IBBH16x")):
-            binding, name = info >> 4, self._text(tables[0], start)
-            if section and binding != _LOCAL and other & 3 in _VISIBLE:
-                exported.append(name)
-            elif not section and name and binding != _WEAK:
-                is_versioned = has_version and has_version[index]
-                unversioned += [] if is_versioned else [name]
-        return tuple(exported), tuple(unversioned)
+        for index, (start, info, section) in enumerate(self._entries(tables[0], "IBxH16x")):
+            name, is_versioned = self._text(tables[0], start), has_version and has_version[index]
+            if not section and name and info >> 4 != _WEAK and not is_versioned:
+                yield name
 
     def _core_abi(self) -> tuple[int, int] | None:
         for section in self._of_type(_NOTE):

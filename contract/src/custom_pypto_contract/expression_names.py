@@ -70,10 +70,10 @@ def find_given(node: ast.AST, truth: bool) -> set[str]:
     return set()
 
 
-def find_tensors_read(nodes: Iterable[ast.AST]) -> set[str]:
-    """Return the tensors whose attributes some expressions read."""
+def find_attributes(nodes: Iterable[ast.AST]) -> set[tuple[str, str]]:
+    """Return the attributes that some expressions read: names of tensors and of attributes."""
     return {
-        each.value.id
+        (each.value.id, each.attr)
         for node in nodes
         for each in ast.walk(node)
         if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name)

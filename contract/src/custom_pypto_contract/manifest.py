@@ -257,7 +257,8 @@ def parse(text: str) -> Manifest:
 
 
 _VERSIONS = {"manifest_version": abi.MANIFEST_VERSION, "contract_version": abi.CONTRACT_VERSION}
-_check_types_of_versions = record(dict.fromkeys(_VERSIONS, tables.integer), _VERSIONS, is_open=True)
+_INTEGER = tables.instance_of((int,), "an integer")
+_check_types_of_versions = record(dict.fromkeys(_VERSIONS, _INTEGER), _VERSIONS, is_open=True)
 
 
 def _check_versions(document: Mapping[str, Any]) -> None:

@@ -60,12 +60,6 @@ def text_matching(pattern: str, expected: str) -> Validator:
     return validate
 
 
-def integer(path: str, value: Any) -> None:
-    """Check for an integer."""
-    if type(value) is not int:
-        raise TableError(path, "must be an integer", value)
-
-
 def list_of(
     validate: Validator, expected: str = "a list [ .. ]", *, is_filled: bool = False
 ) -> Validator:

@@ -182,12 +182,6 @@ def read_dtype(text: str, tensors: Set[str]) -> str | None:
     return f"={name}" if name in tensors else None
 
 
-def read_tensor(text: str, tensors: Set[str]) -> str | None:
-    """Return the tensor whose sizes the text is."""
-    name = text.strip().removesuffix(".sizes()")
-    return name if name in tensors else None
-
-
 def read_sizes(text: str, tensors: Set[str], ints: Set[str]) -> list[str | tuple[str, int]] | None:
     """Return each size of a list: an int, an argument, or a tensor and the number of its dim."""
     text = text.strip()

@@ -98,8 +98,6 @@ def _not_understood(place: Place, text: str) -> ImportedOp:
 
 
 class _Importer:
-    """Makes the op of one entry."""
-
     def __init__(self, entry: _Entry, by_name: Mapping[str, _Entry]) -> None:
         self._entry = entry
         self._by_name = by_name
@@ -108,7 +106,6 @@ class _Importer:
         self._op = ImportedOp(self._function.name, entry.place, self._function.schema)
 
     def op(self) -> ImportedOp:
-        """Return it."""
         function, op = self._function, self._op
         for each in function.arguments:
             if each.type in ("Tensor", "Tensor?"):
@@ -127,7 +124,6 @@ class _Importer:
         return op
 
     def _decide(self, subject: Subject, key: str, value: Value, problem: str) -> None:
-        """Leave the value of a key to a person."""
         self._op.decide(value.place, subject, f"{key}: {one_line(value)}: {problem}")
 
     def _versions(self, value: Value) -> None:
@@ -188,7 +184,7 @@ class _Importer:
             renamed = dict(zip(theirs, [*own, own[0]], strict=True))
         if not passed:
             passed = [each.name for each in named.arguments]
-            passed += results if named.makes_all else []
+            passed += [] if any(each.is_mutable for each in named.arguments) else results
         known = {each: each for each in (*(each.name for each in named.arguments), *results)}
         values = {**known, **renamed, **self._new_params(generated.get("new_params"))}
         for each in passed:
@@ -267,8 +263,8 @@ class _Importer:
 
     def _shape(self, size: Value) -> str | None:
         text = size.text or ""
-        tensor = cpp_values.read_tensor(text, self._tensors)
-        if tensor is not None:
+        tensor = text.strip().removesuffix(".sizes()")
+        if tensor in self._tensors:
             return self._op.give_shape(tensor)
         sizes = cpp_values.read_sizes(text, self._tensors, self._function.names_of("int"))
         if sizes is None:

@@ -40,11 +40,6 @@ class TorchFunction:
         """The names of the outputs that the caller allocates."""
         return tuple(each.name for each in self.arguments if _is_out(each))
 
-    @property
-    def makes_all(self) -> bool:
-        """Whether it writes no argument."""
-        return not any(each.is_mutable for each in self.arguments)
-
     def names_of(self, type_: str) -> frozenset[str]:
         """Return the arguments with one type; a SymInt is an int."""
         return frozenset(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from custom_pypto_contract.checks import Bind, Branch, Check, Each, Step
 from custom_pypto_contract.expression import Message
-from custom_pypto_contract.expression_names import find_tensors_read
+from custom_pypto_contract.expression_names import find_attributes
 from custom_pypto_contract.nodes import list_of
 
 from .cpp_names import identifier, info, quoted
@@ -29,7 +29,7 @@ class Statements:
 
     def infos(self, nodes: Iterable[ast.expr], pad: str = "    ") -> Iterator[str]:
         """Return the lines that make a TensorInfo of each tensor before it is read first."""
-        yield from self._infos_of(find_tensors_read(nodes), pad)
+        yield from self._infos_of({name for name, _ in find_attributes(nodes)}, pad)
 
     def _step(self, step: Step, pad: str) -> Iterator[str]:
         if isinstance(step, Check):
@@ -86,7 +86,7 @@ class Statements:
             return {each for each in set().union(*inside) if list_of(each) == each}
         return {
             name
-            for name in find_tensors_read(_nodes(step))
+            for name, _ in find_attributes(_nodes(step))
             if list_of(name) != name or not self._expressions.types.get(name, "?").endswith("?")
         }
 
