@@ -92,7 +92,6 @@ class Project:
         self.write("pyproject.toml", PYPROJECT + table)
 
     def write(self, path: str, text: str) -> Path:
-        """Write a file of the project."""
         file = self.root / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -116,7 +115,6 @@ class Project:
         return answer["result"]
 
     def wheel(self, env: Mapping[str, str] | None = None) -> Wheel:
-        """Build the wheel."""
         folder = self.root / "dist"
         return Wheel(folder / self.hook("build_wheel", folder, env=env))
 
@@ -132,8 +130,6 @@ class Project:
 
 
 class Wheel:
-    """A built wheel."""
-
     def __init__(self, path: Path) -> None:
         self.path = path
         with zipfile.ZipFile(path) as archive:
@@ -141,14 +137,12 @@ class Wheel:
 
     @property
     def manifest(self) -> dict[str, Any]:
-        """The plugin's manifest."""
         document = json.loads(self.files["custom_pypto_tiny/custom_pypto_plugin.json"])
         assert isinstance(document, dict)
         return document
 
     @property
     def library(self) -> bytes:
-        """The plugin's library."""
         return self.files["custom_pypto_tiny/lib/libcustom_pypto_tiny.so"]
 
 

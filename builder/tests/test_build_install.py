@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from build_project import SOURCES, Project, tiny_project
+from build_project import Project, tiny_project
 from custom_pypto_build.ninja import find_ninja
 from custom_pypto_contract import manifest
 from scratch import Scratch, create, lend
@@ -17,7 +17,6 @@ from scratch import Scratch, create, lend
 REPOSITORY = Path(__file__).parents[2]
 Pip = Callable[..., None]
 ALONE = ("--no-deps", "--no-build-isolation")
-INTO = ("install", *ALONE)
 
 
 class PipFailedError(Exception):
@@ -84,7 +83,7 @@ def run_pip(*arguments: str | Path, **variables: str) -> None:
 @pytest.fixture
 def plugin(tmp_path: Path) -> Project:
     """A plugin that needs core's headers, and torch's."""
-    project = tiny_project(tmp_path / "plugin", SOURCES)
+    project = tiny_project(tmp_path / "plugin")
     project.write(
         "csrc/headers.cpp",
         "#include <custom_pypto/abi.h>\n#include <torch/headeronly/version.h>\n"
@@ -93,32 +92,18 @@ def plugin(tmp_path: Path) -> Project:
     return project
 
 
-def the_plugin(scratch: Scratch) -> manifest.Manifest:
-    return manifest.read(scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME)
-
-
-def test_a_clone_installs_without_index_and_isolation(
-    scratch: Scratch, pip: Pip, wheels: Path, core: Path, plugin: Project
-) -> None:
-    pip(*INTO, "--no-index", *wheels.iterdir(), core)
-    headers = scratch.site_packages / "custom_pypto/core/include/custom_pypto"
-    for file in ("plugin.h", "cpu/isa.toml", "npu/launch.h"):
-        assert (headers / file).is_file()
-    pip(*INTO, "--no-index", plugin.root)
-    assert the_plugin(scratch).name == "tiny"
-
-
 @pytest.mark.parametrize("is_editable", [True, False])
 def test_an_isolated_build_finds_the_core_and_the_torch_that_are_installed(
     scratch: Scratch, pip: Pip, sources: Path, core: Path, plugin: Project, is_editable: bool
 ) -> None:
-    pip(*INTO, "--no-index", "custom-pypto-contract")
+    pip("install", *ALONE, "--no-index", "custom-pypto-contract")
     if is_editable:
-        pip(*INTO, "--editable", sources / "core")
+        pip("install", *ALONE, "--editable", sources / "core")
         # That core imports it in an environment without the builder.
         with pytest.raises(PipFailedError, match="but its library does not register it"):
             pip("install", "--no-deps", plugin.root, CUSTOM_PYPTO_BUILD_CHECK="1")
     else:
-        pip(*INTO, core)
+        pip("install", *ALONE, core)
         pip("install", "--no-deps", plugin.root / plugin.hook("build_sdist", plugin.root))
-        assert the_plugin(scratch).name == "tiny"
+        file = scratch.site_packages / "custom_pypto_tiny" / manifest.FILE_NAME
+        assert manifest.read(file).name == "tiny"

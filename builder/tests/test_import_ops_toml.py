@@ -1,7 +1,6 @@
 """custom-pypto import: the files that it writes are valid, whatever the sources contain."""
 
 import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from custom_pypto_build.importing.model import ImportedOp, ImportingError, Place
 from custom_pypto_build.importing.ops_toml import Imported
 from custom_pypto_build.importing.read_files import Sources
 from custom_pypto_contract import ops_file
+from programs import run_program
 from test_import_operators import SOURCES, of_folder
 
 PAGE = Path(__file__).parents[2] / "docs" / "import.md"
@@ -27,16 +27,19 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
+def compiled_ops(folder: Path) -> list[str]:
+    """Return the names of the ops in ops.toml; the kernels of these compile."""
+    contract = ops_file.read(folder / "ops.toml")
+    write(folder / "ops.h", ops_header.header_text(contract))
+    command = compile_command("-fsyntax-only", f"-I{folder}", folder / "npu.cpp")
+    assert run_program(*command).stderr == ""
+    return [op.schema.name for op in contract.ops]
+
+
 def test_what_is_written_is_a_valid_contract_whose_kernels_compile(tmp_path: Path) -> None:
     folder = tmp_path / "plugin"
     ops_toml.write(read_files.read(BOTH), BOTH.names.values(), folder)
-    contract = ops_file.read(folder / "ops.toml")
-    names = [op.schema.name for op in contract.ops]
-    assert {"shift_", "convert.dim", "twist.out", "add_custom"} < {*names}
-    write(folder / "ops.h", ops_header.header_text(contract))
-    command = compile_command("-fsyntax-only", f"-I{folder}", folder / "npu.cpp")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+    assert {"shift_", "convert.dim", "twist.out", "add_custom"} < {*compiled_ops(folder)}
 
 
 def test_without_its_marks_a_decided_op_is_a_plugin_whose_kernel_compiles(tmp_path: Path) -> None:
@@ -51,12 +54,8 @@ def test_without_its_marks_a_decided_op_is_a_plugin_whose_kernel_compiles(tmp_pa
         write(path, re.sub(mark, "", path.read_text(encoding="utf-8"), flags=re.MULTILINE))
     # Only the first line was no comment of a comment.
     first, _, rest = (tmp_path / "ops.toml").read_text(encoding="utf-8").partition("\n")
-    contract = ops_file.read(write(tmp_path / "ops.toml", f"# {first}\n{rest}"))
-    assert [each.schema.name for each in contract.ops] == ["open"]
-    write(tmp_path / "ops.h", ops_header.header_text(contract))
-    command = compile_command("-fsyntax-only", f"-I{tmp_path}", tmp_path / "npu.cpp")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stderr == ""
+    write(tmp_path / "ops.toml", f"# {first}\n{rest}")
+    assert compiled_ops(tmp_path) == ["open"]
     assert "ops::open::launch" in (tmp_path / "npu.cpp").read_text(encoding="utf-8")
 
 

@@ -21,13 +21,6 @@ SHAPE = "REG_OP(A).OP_END(1) IMPL_OP(A).InferShape(F); F(InferShapeContext* cont
 
 
 # Declarations one behind the other, without a comment.
-PROTOTYPE = """REG_OP(Op#)
-    .INPUT(x1, TensorType({DT_FLOAT16, DT_FLOAT, DT_INT32}))
-    .INPUT(x2, TensorType({DT_FLOAT16, DT_FLOAT, DT_INT32}))
-    .OUTPUT(y, TensorType({DT_FLOAT16, DT_FLOAT, DT_INT32}))
-    .ATTR(axis, Int, -1)
-    .OP_END_FACTORY_REG(Op#)
-"""
 CLASS = """class Op# : public OpDef {
     explicit Op#(const char* name) : OpDef(name) {
         this->Input("x").ParamType(REQUIRED).DataType({ge::DT_FLOAT16, ge::DT_FLOAT});
@@ -56,7 +49,6 @@ def nest(opening: str, before: str = "") -> str:
 
 
 SOURCES: dict[str, Callable[[], str]] = {
-    "prototypes": lambda: repeat(PROTOTYPE, size=A_QUARTER),
     "classes": lambda: repeat(CLASS, size=A_QUARTER),
     "operators with functions": lambda: repeat(
         "F#(InferShapeContext* context) { return GRAPH_SUCCESS; } IMPL_OP(Op#).InferShape(F#);"
@@ -90,9 +82,7 @@ HEADERS: dict[str, Callable[[], str]] = {
 COMPLETE = """- func: f#(Tensor x, int k) -> Tensor
   gen_opapi: {out: {size: x, dtype: x}, exec: aclnnF#}
 """
-FUNCTIONS: dict[str, Callable[[], str]] = {
-    "complete functions": lambda: repeat(COMPLETE, "custom:\n", size=SIZE // 8),
-}
+FUNCTIONS = {"complete functions": lambda: repeat(COMPLETE, "custom:\n", size=SIZE // 8)}
 TEXTS = {"--reg-op": SOURCES, "--aclnn": HEADERS, "--op-plugin": FUNCTIONS}
 
 

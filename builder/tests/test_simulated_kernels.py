@@ -2,13 +2,13 @@
 
 import ctypes
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 from build_project import Project
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.simulated_kernels import Toolchain, build
+from programs import run_program
 
 # Stands for the simulator's toolchain: a flag that the sources can see.
 TOOLCHAIN = Toolchain(("-std=c++17", "-O0", "-fPIC", "-DGIVEN=7"), (), ("-Wl,-z,now",))
@@ -98,8 +98,7 @@ def test_each_vendor_is_an_opp_package_with_one_library_of_all_projects(
     config = tmp_path / "opp" / "vendors" / "config.ini"
     assert config.read_text() == "load_priority=custom,stock\n"
     # It is searched by this name.
-    command = ["readelf", "--dynamic", library(vendors["custom"])]
-    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    listed = run_program("readelf", "--dynamic", library(vendors["custom"])).stdout
     assert "soname: [libcust_opapi.so]" in listed
 
 

@@ -34,7 +34,6 @@ class WheelDraft:
     record: dict[str, str] = field(default_factory=dict)
 
     def forge(self, **changes: Any) -> None:
-        """Change the manifest."""
         self.manifest = replace(self.manifest, **changes)
 
     def set_library(self, contents: bytes) -> None:
@@ -44,7 +43,6 @@ class WheelDraft:
         self.forge(library=manifest.Library(path, hashlib.sha256(contents).hexdigest()))
 
     def write(self, folder: Path) -> Path:
-        """Write the wheel into `folder`; return its path."""
         tag = f"py3-none-{self.platform}"
         tags = "".join(f"Tag: py3-none-{each}\n" for each in self.platform.split("."))
         files = {

@@ -15,7 +15,6 @@ CONTRACTS = Path(__file__).with_name("contracts")
 
 
 def written(steps: Iterable[Step], pad: str = "") -> Iterator[str]:
-    """Return steps as lines of text."""
     for step in steps:
         if isinstance(step, Check):
             kind = "relate" if step.is_of_sizes else "check"
