@@ -16,7 +16,7 @@ from .contract import OpContract, Rule, Tensor
 from .errors import any_of
 from .expression import Message
 from .expression_names import find_attributes, names_in
-from .nodes import Names, expression, is_given, message
+from .nodes import Name, expression, is_given, message
 from .shape import Choice, Dim, Shape, Tree, shape_text
 
 
@@ -131,6 +131,14 @@ def find_assumed(op: OpContract, rule: Rule) -> frozenset[str]:
     return frozenset(each for each in used if each in op.may_be_none) - rule.tested_for_none
 
 
+def _check(
+    own: str, condition: str, text: str, *texts: str, is_of_sizes: bool = False, **names: Name
+) -> Check:
+    """Return the check of `own`, which is ``x`` in both; the rest is as for `nodes.message`."""
+    names = {"x": own, **names}
+    return Check(own, expression(condition, **names), message(text, *texts, **names), is_of_sizes)
+
+
 def _only_if(condition: ast.expr, step: Step) -> Branch:
     return Branch(((condition, (step,)),))
 
@@ -186,19 +194,12 @@ class _Lowering:
             yield from self._bind(tensor.name, dim, "x.length", "at least {} tensors", may_be_bound)
             if not may_be_bound:
                 return
-        names: Names = {"xs": tensor.name, "want": dim.expression}
+        own, want = tensor.name, dim.expression
         what = self._op.describe_dim(tensor, dim.text)
-        rule = " ({0})" if names_in(dim.expression) else ""
-        yield self._of_sizes(
-            Check(
-                tensor.name,
-                expression("xs.length == want", **names),
-                message(f"must have {{want}} tensors{rule}, got {{xs.length}}", what, **names),
-                is_of_sizes=True,
-            ),
-            dim,
-            {dim.name},
-        )
+        rule = " ({0})" if names_in(want) else ""
+        text = f"must have {{want}} tensors{rule}, got {{x.length}}"
+        step = _check(own, "x.length == want", text, what, is_of_sizes=True, want=want)
+        yield self._of_sizes(step, dim, {dim.name})
 
     def _of_sizes(self, step: Step, dim: Dim, bound: Set[str | None]) -> Step:
         """Return the step for calls that have the other dims in `dim`; all calls have `bound`."""
@@ -226,37 +227,26 @@ class _Lowering:
                 case = f"{required.selector} {value!r}"
                 if required.tensor:
                     case = f"a {value}-D {required.tensor}"
-                is_chosen = required.is_selected(value)
-                yield Check(
-                    own,
-                    expression("x is not None or not is_chosen", x=own, is_chosen=is_chosen),
-                    message("is required with {0}{1}, got None", case, f": {why}" if why else ""),
-                )
+                condition, is_chosen = "x is not None or not is_chosen", required.is_selected(value)
+                text = "is required with {0}{1}, got None"
+                why = f": {why}" if why else ""
+                yield _check(own, condition, text, case, why, is_chosen=is_chosen)
 
     def _kind(self, tensor: Tensor) -> Iterator[Step]:
         """Device, number of dims and dtype."""
         own, first = tensor.element, self._first
         if first is not None and own != first:
             of = f"{first}[0]" if self._op.is_list(first) else first
-            yield Check(
-                own,
-                expression("x.device == y.device", x=own, y=first),
-                message(
-                    f"must be on the device of '{of}' ({{y.device}}), got {{x.device}}",
-                    x=own,
-                    y=first,
-                ),
-            )
+            text = f"must be on the device of '{of}' ({{y.device}}), got {{x.device}}"
+            yield _check(own, "x.device == y.device", text, y=first)
         yield from self._by_case(tensor, tensor.shape, "", self._ndim)
         yield from self._dtype(tensor)
         if tensor.is_list and not tensor.dtype.are_any:
-            names: Names = {"x": own, "xs": tensor.name}
             text = f"must have the dtype of '{tensor.name}[0]' ({{xs.dtype}}), got {{x.dtype}}"
-            yield Check(own, expression("x.dtype == xs.dtype", **names), message(text, **names))
+            yield _check(own, "x.dtype == xs.dtype", text, xs=tensor.name)
 
     def _dtype(self, tensor: Tensor) -> Iterator[Step]:
         allowed, same = tensor.dtype.allowed, tensor.dtype.same_as
-        names: Names = {"x": tensor.element, "y": same or ""}
         conditions, expected = [], []
         if same is not None:
             element = same
@@ -270,8 +260,7 @@ class _Lowering:
             expected.append(f"be {any_of(allowed)}")
         if conditions:
             text = f"must {' or '.join(expected)}, got {{x.dtype}}"
-            condition = expression(" or ".join(conditions), **names)
-            yield Check(tensor.element, condition, message(text, **names))
+            yield _check(tensor.element, " or ".join(conditions), text, y=same or "")
 
     def _by_case(
         self, tensor: Tensor, tree: Tree, reason: str, of_shape: ShapeSteps
@@ -302,27 +291,18 @@ class _Lowering:
         elif shape[0].name in self._surely_bound:
             # With no other dim, the check of the sizes covers it.
             if fixed:
-                names: Names = {"x": own, "sizes": ast.unparse(shape[0].expression)}
-                condition = expression(f"x.ndim == sizes.ndim + {fixed}", **names)
                 text = f"must be {{sizes.ndim + {fixed}}}-D, {got}"
-                yield Check(own, condition, message(text, **names))
+                sizes = ast.unparse(shape[0].expression)
+                yield _check(own, f"x.ndim == sizes.ndim + {fixed}", text, sizes=sizes)
         elif tensor.ndim:
             yield self._ndim_check(tensor, list(tensor.ndim))
         elif fixed:
-            condition = expression(f"x.ndim >= {fixed}", x=own)
-            yield Check(own, condition, message(f"must be at least {fixed}-D, {got}", x=own))
+            yield _check(own, f"x.ndim >= {fixed}", f"must be at least {fixed}-D, {got}")
 
     def _ndim_check(self, tensor: Tensor, ndims: list[int], expected: str = "") -> Check:
-        own = tensor.element
-        return Check(
-            own,
-            expression(" or ".join(f"x.ndim == {each}" for each in ndims), x=own),
-            message(
-                "must be {0}, got {x.ndim}-D {x.shape}",
-                expected or any_of(f"{each}-D" for each in ndims),
-                x=own,
-            ),
-        )
+        condition = " or ".join(f"x.ndim == {each}" for each in ndims)
+        expected = expected or any_of(f"{each}-D" for each in ndims)
+        return _check(tensor.element, condition, "must be {0}, got {x.ndim}-D {x.shape}", expected)
 
     def _sizes_of_shape(self, tensor: Tensor, shape: Shape, reason: str) -> Iterator[Step]:
         inside: set[str] = set()
@@ -346,10 +326,9 @@ class _Lowering:
             if not may_be_bound:
                 return
         binder, of_binder = self._binder[dims]
-        names: Names = {"x": own, "y": binder, "bound": dim.expression}
         # If the tensor that bound the dim may be None, the message must not name it.
         if dims in self._surely_bound and not others and dims not in self._op.descriptions:
-            quoted, hint = f"'{nodes.list_of(binder)}'", f"; {tensor.hint}" if tensor.hint else ""
+            quoted, detail = f"'{nodes.list_of(binder)}'", f"; {tensor.hint}" if tensor.hint else ""
             if nodes.list_of(binder) != binder:
                 quoted = f"'{nodes.list_of(binder)}[{{{nodes.INDEX}}}]'"
             text = f"must have the shape of {quoted} {{y.shape}}, got {{x.shape}}{{0}}"
@@ -357,12 +336,11 @@ class _Lowering:
                 part = "dimension" if less == 1 else f"{less} dimensions"
                 text = f"must have the sizes {{bound}} (the shape of {quoted} without its last"
                 text += f" {part}), got {{x.shape}}{{0}}"
-            shown = message(text, hint, **names)
         else:
-            verb = "begin with" if others else "have"
+            verb, detail = "begin with" if others else "have", self._op.describe_dim(tensor, dims)
             text = f"must {verb} the sizes {{bound}} ({{0}}), got {{x.shape}}"
-            shown = message(text, self._op.describe_dim(tensor, dims), **names)
-        yield Check(own, expression(f"{sizes} == bound", **names), shown, is_of_sizes=True)
+        condition, bound = f"{sizes} == bound", dim.expression
+        yield _check(own, condition, text, detail, is_of_sizes=True, y=binder, bound=bound)
 
     def _may_be_bound(self, tensor: Tensor, dim: Dim) -> bool:
         """Whether another tensor, or the first tensor of the list, may have bound the dim."""
@@ -378,15 +356,13 @@ class _Lowering:
             yield from self._bind(own, dim, have, what, may_be_bound)
             if not may_be_bound:
                 return
-        names: Names = {"x": own, "want": want}
         what = self._op.describe_dim(tensor, ast.unparse(want).replace(" ", ""))
         expected = f"{{want}} in dimension {axis} ({{0}})"
         if dim.divisor > 1:
             part = f"want // {dim.divisor}"
             expected = f"{{{part}}} in dimension {axis} ({{want}} / {dim.divisor}: {{0}})"
         text = f"must have size {expected}, got {{{size}}} in {{x.shape}}"
-        condition, shown = expression(f"{have} == want", **names), message(text, what, **names)
-        step = Check(own, condition, shown, is_of_sizes=True)
+        step = _check(own, f"{have} == want", text, what, is_of_sizes=True, want=want)
         yield self._of_sizes(step, dim, {of_dim, *inside})
 
     def _bind(self, own: str, dim: Dim, have: str, what: str, may_be_bound: bool) -> Iterator[Step]:
@@ -394,8 +370,7 @@ class _Lowering:
         name = ast.unparse(dim.expression)
         if dim.offset:
             text = f"must have {what.format(dim.offset)} ({dim.text}), got {{{have}}}"
-            is_enough = expression(f"{have} >= {dim.offset}", x=own)
-            yield Check(own, is_enough, message(text, x=own))
+            yield _check(own, f"{have} >= {dim.offset}", text)
             name, have = dim.name or "", f"{have} - {dim.offset}"
         yield Bind(name, expression(have, x=own), may_be_bound)
 
@@ -411,4 +386,4 @@ class _Lowering:
                 condition = f"x.ndim == 0 or {condition}"
         text = f"must be {what}, got shape {{x.shape}} with strides {{x.strides}}{{0}}"
         hint = f"; {tensor.hint}" if tensor.hint else ""
-        yield Check(own, expression(condition, x=own), message(text, hint, x=own))
+        yield _check(own, condition, text, hint)

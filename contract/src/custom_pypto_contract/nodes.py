@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from .expression import Message
 
-Names = dict[str, "str | ast.expr"]
+Name: TypeAlias = "str | ast.expr"
+"""Another name, or an expression, that stands for a name in a text."""
 INDEX = "i"
 """The name of the index of a list's element, in expressions for each element."""
 
@@ -24,13 +25,13 @@ def list_of(element: str) -> str:
     return element.removesuffix(f"[{INDEX}]")
 
 
-def expression(text: str, **names: str | ast.expr) -> ast.expr:
-    """Return the expression in `text`; `names` are other names, or expressions, for names in it."""
+def expression(text: str, **names: Name) -> ast.expr:
+    """Return the expression in `text`; `names` stand for names in it."""
     found: ast.expr = _replaced(_parsed(text), names)
     return found
 
 
-def message(text: str, *texts: str, **names: str | ast.expr) -> Message:
+def message(text: str, *texts: str, **names: Name) -> Message:
     """Return a message: in `text`, ``{0}`` is the first of `texts`, ``{x.ndim}`` an expression.
 
     `names` has the same meaning as for `expression`.
@@ -53,7 +54,7 @@ def _parsed(text: str) -> ast.expr:
     return ast.parse(text, mode="eval").body
 
 
-def _replaced(node: Any, names: Names) -> Any:
+def _replaced(node: Any, names: dict[str, Name]) -> Any:
     match node:
         case ast.Name(name) if name in names:
             new = names[name]
