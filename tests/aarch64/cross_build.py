@@ -20,7 +20,7 @@ PLUGINS = tuple(sorted(path.name for path in (ROOT / "plugins").iterdir()))
 def isas_of(plugin: str) -> tuple[str, ...]:
     """Return the instruction sets for which a plugin has kernels; the best one is last."""
     sources = read_settings(ROOT / "plugins" / plugin).isa_sources
-    found = compiler.isa_flags(MACHINE, int8=any(source.int8 for source in sources))
+    found = compiler.isa_flags(MACHINE, int8=any(sources.values()))
     return tuple(found) if sources else ()
 
 

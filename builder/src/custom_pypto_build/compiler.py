@@ -6,7 +6,7 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class Compiler:
     link_flags: tuple[str, ...]
 
 
-def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
+def find_compiler() -> Compiler:
     """The compiler that CXX names, else g++, c++ or clang++.
 
     CPPFLAGS and CXXFLAGS are added to every compilation, CXXFLAGS and LDFLAGS to the link.
@@ -39,13 +39,13 @@ def find_compiler(environment: Mapping[str, str] = os.environ) -> Compiler:
     Raises:
         BuildError: it is not installed, or a variable is not quoted as a shell would want it.
     """
-    cxxflags = _words(environment, "CXXFLAGS")
-    command = _command(environment)
+    cxxflags = _words("CXXFLAGS")
+    command = _command()
     return Compiler(
         command=command,
         link_command=command,
-        compile_flags=(*_words(environment, "CPPFLAGS"), *cxxflags),
-        link_flags=(*cxxflags, *_words(environment, "LDFLAGS")),
+        compile_flags=(*_words("CPPFLAGS"), *cxxflags),
+        link_flags=(*cxxflags, *_words("LDFLAGS")),
     )
 
 
@@ -54,12 +54,11 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     major, minor = abi.TORCH_TARGET
     core = core_include()
     packages = {name: package_include(name) for name in plugin.include_packages}
-    has_int8 = any(each.int8 for each in plugin.isa_sources)
     return [
         *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
         *("-Wall", "-Wextra", "-DNDEBUG"),
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
-        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if has_int8 else []),
+        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if any(plugin.isa_sources.values()) else []),
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",
@@ -155,16 +154,16 @@ def _include(package: str, folder: str, what: str, remedy: str) -> Path:
     return include
 
 
-def _command(environment: Mapping[str, str]) -> tuple[str, ...]:
-    if words := _words(environment, "CXX"):
-        if shutil.which(words[0], path=environment.get("PATH")) is None:
+def _command() -> tuple[str, ...]:
+    if words := _words("CXX"):
+        if shutil.which(words[0]) is None:
             raise BuildError(
                 f"the C++ compiler {words[0]!r}, which the variable CXX asks for, was not found on"
                 " PATH; install it or set CXX to another"
             )
         return words
     for name in _DEFAULTS:
-        if shutil.which(name, path=environment.get("PATH")) is not None:
+        if shutil.which(name) is not None:
             return (name,)
     raise BuildError(
         f"no C++ compiler was found on PATH (looked for {', '.join(_DEFAULTS)}); install one, for"
@@ -172,8 +171,8 @@ def _command(environment: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _words(environment: Mapping[str, str], variable: str) -> tuple[str, ...]:
+def _words(variable: str) -> tuple[str, ...]:
     try:
-        return tuple(shlex.split(environment.get(variable, "")))
+        return tuple(shlex.split(os.environ.get(variable, "")))
     except ValueError as error:
-        raise BuildError(f"{variable}={environment[variable]!r}: {error}") from None
+        raise BuildError(f"{variable}={os.environ[variable]!r}: {error}") from None

@@ -74,10 +74,9 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
         file.compile(libstdcxx.as_posix(), cxx.compile_flags)
     for path in plugin.sources:
         file.compile(path, cxx.compile_flags)
-    for source in plugin.isa_sources:
-        isas = compiler.isa_flags(machine, int8=source.int8)
-        for isa, flags in isas.items():
-            file.compile(source.path, [*flags, *plugin.isa_flags, *cxx.compile_flags], isa)
+    for path, int8 in plugin.isa_sources.items():
+        for isa, flags in compiler.isa_flags(machine, int8=int8).items():
+            file.compile(path, [*flags, *plugin.isa_flags, *cxx.compile_flags], isa)
     exports = folder / "exports.map"
     file.link(
         library.as_posix(),
@@ -98,8 +97,8 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
 def _advise_on_headers(plugin: Settings) -> str:
     """Say what to write where sources include headers of a package that is not named; else ''."""
     known = {*plugin.include_packages, plugin.package, "custom_pypto"}
-    sources = {*plugin.sources, *(each.path for each in plugin.isa_sources)}
-    for path in sorted({plugin.root / each for each in sources}):
+    sources = {plugin.root / each for each in (*plugin.sources, *plugin.isa_sources)}
+    for path in sorted(sources):
         for package in _INCLUDED.findall(path.read_text(encoding="utf-8", errors="replace")):
             if package not in known:
                 return (

@@ -68,29 +68,22 @@ KEYS = {
 
 
 @dataclass(frozen=True)
-class IsaSource:
-    """A file compiled once an instruction set; `int8` adds the instruction sets of int8."""
-
-    path: str
-    int8: bool
-
-
-@dataclass(frozen=True)
 class Settings:
     """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``.
 
-    `isa_sources` are compiled once for each instruction set, `sources` once, `ascendc_sources` by
-    the Ascend compiler, where there is one. `simulated_kernels` are NPU kernels for tests: the
-    sources of each vendor's library, in the order of pyproject.toml. `opp` is where the real NPU
-    kernels are. A plugin whose kernels are all Python has no `sources`, a folder with simulated
-    kernels alone neither these nor `name` and `module`.
+    `isa_sources` are compiled once for each instruction set, where true also for those of int8,
+    `sources` once, `ascendc_sources` by the Ascend compiler, where there is one.
+    `simulated_kernels` are NPU kernels for tests: the sources of each vendor's library, in the
+    order of pyproject.toml. `opp` is where the real NPU kernels are. A plugin whose kernels are all
+    Python has no `sources`, a folder with simulated kernels alone neither these nor `name` and
+    `module`.
     """
 
     root: Path
     name: str
     module: str
     sources: tuple[str, ...]
-    isa_sources: tuple[IsaSource, ...]
+    isa_sources: Mapping[str, bool]
     isa_flags: tuple[str, ...]
     ascendc_sources: tuple[str, ...]
     include_dirs: tuple[str, ...]
@@ -126,7 +119,7 @@ def read_settings(root: Path, *, is_plugin: bool = True) -> Settings:
     # A `TableError` is a ValueError.
     except (OSError, ValueError) as error:
         raise BuildError(f"pyproject.toml: {error}") from None
-    for path in (*settings.sources, *(each.path for each in settings.isa_sources)):
+    for path in (*settings.sources, *settings.isa_sources):
         if path in settings.simulated_sources:
             raise BuildError(
                 f"pyproject.toml: {TABLE}.sources and {TABLE}.simulated-kernels both match"
@@ -146,7 +139,7 @@ def _settings(root: Path, document: Mapping[str, Any], *, is_plugin: bool) -> Se
         )
     table = tool.get("custom-pypto", {})
     record(KEYS)(TABLE, table)
-    sources, isa_sources = _sources(root, table) if is_plugin else ((), ())
+    sources, isa_sources = _sources(root, table) if is_plugin else ((), {})
     ascendc_sources = _match(root, "ascendc", table.get("ascendc", ()))
     for path in {*sources} & {*ascendc_sources}:
         raise TableError(
@@ -186,7 +179,6 @@ def ascendc_stem(plugin: str) -> str:
 
 
 def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
-    """The plugin's name and module."""
     where = f'[project.entry-points."{GROUP}"]'
     groups = subtable(document, "project", "entry-points")
     entries = subtable(groups, GROUP)
@@ -207,7 +199,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module
 
 
-def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[IsaSource, ...]]:
+def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, bool]]:
     """Return the sources compiled once and those compiled for each instruction set."""
     if "sources" not in table:
         for other in ("isa", "ascendc", "cxx-flags", "include-dirs"):
@@ -217,7 +209,7 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tup
                     f"is missing, but {TABLE}.{other} is there; name the C++ files to compile, such"
                     ' as sources = ["csrc/**/*.cpp"]',
                 )
-        return (), ()
+        return (), {}
     paths = _match(root, "sources", table["sources"])
     isa = table.get("isa", {})
     int8_paths = _match(root, "isa.int8-sources", isa.get("int8-sources", ()))
@@ -230,10 +222,8 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], tup
             "matches every one of the sources; at least one is compiled once: that with"
             " CUSTOM_PYPTO_PLUGIN",
         )
-    return (
-        tuple(path for path in paths if path not in isa_paths),
-        tuple(IsaSource(path, path in int8_paths) for path in isa_paths),
-    )
+    once = tuple(path for path in paths if path not in isa_paths)
+    return once, {path: path in int8_paths for path in isa_paths}
 
 
 def _folder(root: Path, name: str, path: str) -> str:

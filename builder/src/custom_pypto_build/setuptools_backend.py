@@ -44,7 +44,6 @@ class PluginDistribution(setuptools.Distribution):
     install_requires: list[str]
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        """Read the settings of the plugin in the current folder."""
         self.plugin = read_settings(Path.cwd())
         super().__init__(attrs)
         self.cmdclass.update(

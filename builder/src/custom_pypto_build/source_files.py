@@ -20,8 +20,8 @@ def of_distribution(plugin: Settings) -> list[str]:
     It has the sources of every machine and of simulated kernels. Headers are looked for below
     `include_dirs` and beside each source.
     """
-    compiled = {*plugin.sources, *(source.path for source in plugin.isa_sources)}
-    sources = compiled | plugin.simulated_sources | set(plugin.ascendc_sources)
+    compiled = {*plugin.sources, *plugin.isa_sources, *plugin.ascendc_sources}
+    sources = compiled | plugin.simulated_sources
     files = {ops_file.FILE_NAME, *sources}
     for folder in plugin.include_dirs:
         files |= {f for f in below(plugin.root, folder) if f.endswith(HEADER_SUFFIXES)}

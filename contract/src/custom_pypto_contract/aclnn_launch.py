@@ -15,22 +15,11 @@ REMEDY = (
 )
 """What to do about a launch that differs from the header."""
 
-_TAKEN_BY = {
+_ALSO_TAKEN_BY = {
     # ABIs widen smaller integers.
-    "int64_t": (
-        "int64_t",
-        "int32_t",
-        "int16_t",
-        "int8_t",
-        "int",
-        "uint64_t",
-        "uint32_t",
-        "uint16_t",
-        "uint8_t",
-        "size_t",
-    ),
+    "int64_t": re.compile(r"u?int(?:8|16|32|64)_t|int|size_t"),
     # An enum is an int.
-    "aclDataType": ("aclDataType", "int32_t", "int"),
+    "aclDataType": re.compile("int32_t|int"),
 }
 _NAMED = re.compile(r"(?:\w+\.)?(?!(?:true|false)$)([A-Za-z_]\w*)")
 """An expression that has a name: `a.query`, `out.result` or `query`."""
@@ -70,7 +59,8 @@ def takes(parameter: Parameter, passed: str) -> bool:
     type_ = parameter.type.removeprefix("const ").replace(" const", "")
     if passed == "nullptr":
         return type_.endswith("*")
-    return type_ in _TAKEN_BY.get(passed, (passed,))
+    others = _ALSO_TAKEN_BY.get(passed)
+    return type_ == passed or (others is not None and others.fullmatch(type_) is not None)
 
 
 def find_name(parameter: str, by_plain_name: Mapping[str, str]) -> str | None:

@@ -102,7 +102,6 @@ def _read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
 
 
 def _read_length(data: str | None) -> Dim | None:
-    """Return the length of a list; None where nothing says it."""
     if data is None:
         return None
     shape = parse_shape(data)
@@ -112,7 +111,6 @@ def _read_length(data: str | None) -> Dim | None:
 
 
 def _read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...] | None:
-    """Return outputs; None where a contract does not describe them."""
     if data is None:
         return None
     outputs = []
@@ -125,19 +123,15 @@ def _read_outputs(data: Iterable[Mapping[str, Any]] | None) -> tuple[Output, ...
 
 
 def _read_definition(data: str) -> str:
-    """Return the definition of an op."""
     expression.parse_python(data or "None", f"{data!r} is no Python expression")
     return data
 
 
 def _read_members(data: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the arguments in each group, or the tensors of each template."""
     return {name: tuple(each) for name, each in data.items()}
 
 
 def _read_by_kernel(read: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-    """Return a reader of what each kernel has, by its name."""
-
     def read_each(data: Mapping[str, Any]) -> dict[str, Any]:
         found = {}
         for name, each in data.items():

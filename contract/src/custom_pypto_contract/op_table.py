@@ -130,7 +130,6 @@ def _written(value: Constant, *, is_schema: bool) -> str:
 
 
 def _shown(name: str, value: Constant) -> str:
-    """Return a value as a message shows it."""
     shown = any_of(map(str, value)) if isinstance(value, list) else str(value)
     if "{" in shown or "}" in shown:
         raise ContractError(f"message: {name} has braces, which no message can show: {shown!r}")

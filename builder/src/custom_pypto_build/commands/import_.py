@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,13 +71,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _lines(imported: Imported, written: Sequence[Path]) -> Iterator[str]:
-    from custom_pypto_build.importing.model import count
+    from custom_pypto_build.importing.model import Subject
 
     ops, decisions = imported.ops, imported.decisions
     complete = sum(op.is_complete for op in ops)
     rows = [("ops", str(len(ops))), ("complete", str(complete))]
     rows += [("need a person", str(len(ops) - complete))] if complete < len(ops) else []
-    rows += [(f"  {each.value}", str(number)) for each, number in count(ops).items()]
+    # An op counts once for each subject that it needs a decision about.
+    open_ = Counter(subject for op in ops for subject in {each.subject for each in op.decisions})
+    rows += [(f"  {each.value}", str(open_[each])) for each in Subject if each in open_]
     rows += [("files skipped", str(len(imported.skipped)))] if imported.skipped else []
     yield from align(rows)
     yield ""

@@ -6,7 +6,7 @@ line that it stands on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
@@ -92,12 +92,6 @@ class ImportedOp(Undecided):
         shape = f"*{tensor}_shape"
         self.tensors[tensor].setdefault("shape", shape)
         return self.tensors[tensor]["shape"]
-
-
-def count(ops: Iterable[ImportedOp]) -> Mapping[Subject, int]:
-    """Return for each subject how many ops need a decision about it."""
-    found = [subject for op in ops for subject in {each.subject for each in op.decisions}]
-    return {each: found.count(each) for each in Subject if each in found}
 
 
 class Kind(Enum):

@@ -104,7 +104,6 @@ def _text(path: Path) -> str:
 
 
 def _header(path: Path, name: str) -> list[Declared]:
-    """Return the declarations in a header."""
     found = aclnn_header.parse(text := _text(path))
     if not found:
         raise ImportingError(

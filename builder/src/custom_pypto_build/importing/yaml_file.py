@@ -15,13 +15,8 @@ class Value(NamedTuple):
     content: str | list[Any]
     """A text, the elements of a list, or the keys and values of a mapping by turns."""
     is_mapping: bool
-    file: str
-    line: int
-
-    @property
-    def place(self) -> Place:
-        """Where it begins."""
-        return Place(self.file, self.line)
+    place: Place
+    """Where it begins."""
 
     @property
     def text(self) -> str | None:
@@ -63,15 +58,15 @@ def read(text: str, file: str) -> Value | None:
             if isinstance(event, yaml.CollectionEndEvent):
                 opened.pop()
             elif isinstance(event, yaml.NodeEvent):
-                line = event.start_mark.line + 1
+                place = Place(file, event.start_mark.line + 1)
                 is_alias = isinstance(event, yaml.AliasEvent)
                 if is_alias or len(opened) > _MOST_LEVELS:
                     # Anchors can make a small file a huge value.
                     problem = "is an alias of another" if is_alias else "is nested too deeply"
-                    raise ImportingError(f"{file}:{line}: a value {problem}")
+                    raise ImportingError(f"{place}: a value {problem}")
                 content = event.value if isinstance(event, yaml.ScalarEvent) else []
                 is_mapping = isinstance(event, yaml.MappingStartEvent)
-                opened[-1].append(Value(content, is_mapping, file, line))
+                opened[-1].append(Value(content, is_mapping, place))
                 if isinstance(content, list):
                     opened.append(content)
     except (yaml.YAMLError, ValueError) as error:

@@ -78,7 +78,6 @@ def check_group(name: str, first: OpContract, op: OpContract) -> None:
 
     def members(of: OpContract) -> dict[str, str]:
         types = {each.name: argument_type(each) for each in map(of.argument, of.groups[name])}
-        sizes = {dim: dim_type(of, dim) for dim in _group_dims(name, of)}
         enums = {f"the choice by {each}": camel(each) for each in _group_choices(name, of)}
         templates = {
             f"the template of {tensor}": template
@@ -86,7 +85,7 @@ def check_group(name: str, first: OpContract, op: OpContract) -> None:
             for tensor in tensors
             if tensor in types
         }
-        dims = {f"the dim {dim}": type_ for dim, type_ in sizes.items()}
+        dims = {f"the dim {dim}": dim_type(of, dim) for dim in _group_dims(name, of)}
         return {**types, **enums, **templates, **dims}
 
     one, other = members(first), members(op)

@@ -172,7 +172,6 @@ def _graph(op: NewOp) -> str | None:
 
 
 def _contract(made: NewPlugin) -> Iterator[str]:
-    """Yield the lines of ops.toml."""
     yield f"# The contract of {made.name}; docs/contract.md of custom_pypto explains the keys."
     dtypes = _NARROW_DTYPES if made.has_isas else _DTYPES
     for op in made.ops:
