@@ -75,12 +75,6 @@ def check(
     return kernels
 
 
-def warn_of_kernels(file: Path, ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> None:
-    """Print a line for each fault of the ops that `file` describes; `kernels` are keys by op."""
-    for fault in _faults(ops, kernels):
-        print(f"custom_pypto_build: warning: {file}: {fault}", flush=True)
-
-
 def _install(
     plugin: Settings, ops: OpsFile, library: Path | None, distribution: Distribution, site: Path
 ) -> None:
@@ -141,7 +135,8 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
     return answer
 
 
-def _faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def find_faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield what will not work of ops for which a plugin has `kernels`: the dispatch keys by op."""
     for op in ops.ops:
         definition = f"plugin.def<ops::{struct_name(op.name)}>()"
         launch = f'{definition}.impl<&ops::{struct_name(op.name)}::launch>("{NPU}")'

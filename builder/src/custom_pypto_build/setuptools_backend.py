@@ -144,7 +144,9 @@ class BuildPluginLibrary(setuptools.Command):
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
         if kernels is not None:
-            import_check.warn_of_kernels(self.plugin.root / ops_file.FILE_NAME, ops, kernels)
+            file = self.plugin.root / ops_file.FILE_NAME
+            for fault in import_check.find_faults(ops, kernels):
+                print(f"custom_pypto_build: warning: {file}: {fault}", flush=True)
         plugin_library.install(
             library,
             self.plugin,

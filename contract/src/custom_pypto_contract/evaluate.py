@@ -22,14 +22,15 @@ OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mod: lambda a, b: a % b,
 }
 
-COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: lambda a, b: a == b,
-    ast.NotEq: lambda a, b: a != b,
-    ast.Lt: lambda a, b: a < b,
-    ast.LtE: lambda a, b: a <= b,
-    ast.Gt: lambda a, b: a > b,
-    ast.GtE: lambda a, b: a >= b,
+COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
+    ast.Eq: ("==", lambda a, b: a == b),
+    ast.NotEq: ("!=", lambda a, b: a != b),
+    ast.Lt: ("<", lambda a, b: a < b),
+    ast.LtE: ("<=", lambda a, b: a <= b),
+    ast.Gt: (">", lambda a, b: a > b),
+    ast.GtE: (">=", lambda a, b: a >= b),
 }
+"""Their signs, which C++ has too, and what they compute."""
 
 
 def evaluate(
@@ -129,4 +130,5 @@ def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | Non
         if len(a) != len(b):
             return False
         return _any_or_all((decide(x == y) for x, y in zip(a, b, strict=True)), stop=False)
-    return decide(COMPARISONS[type(operator)](a, b))
+    _, compare = COMPARISONS[type(operator)]
+    return decide(compare(a, b))

@@ -49,10 +49,8 @@ def _trees_of(validate: Validator) -> Validator:
 
 
 def _tree_of(validate: Validator) -> Validator:
-    def validate_tree(path: str, value: Any) -> None:
-        (_trees_of(validate) if isinstance(value, dict) else validate)(path, value)
-
-    return validate_tree
+    trees = _trees_of(validate)
+    return lambda path, value: (trees if isinstance(value, dict) else validate)(path, value)
 
 
 def _shape(path: str, value: Any) -> None:

@@ -76,11 +76,8 @@ def list_of(
 
 def one_or_list_of(validate: Validator) -> Validator:
     """Return a validator of one value or a list of such."""
-
-    def validate_any(path: str, value: Any) -> None:
-        (list_of(validate) if isinstance(value, list) else validate)(path, value)
-
-    return validate_any
+    several = list_of(validate)
+    return lambda path, value: (several if isinstance(value, list) else validate)(path, value)
 
 
 def instance_of(types: tuple[type, ...], expected: str) -> Validator:
@@ -95,12 +92,7 @@ def instance_of(types: tuple[type, ...], expected: str) -> Validator:
 
 def optional(validate: Validator) -> Validator:
     """Return a validator that also takes None."""
-
-    def validate_optional(path: str, value: Any) -> None:
-        if value is not None:
-            validate(path, value)
-
-    return validate_optional
+    return lambda path, value: (anything if value is None else validate)(path, value)
 
 
 def table(path: str, value: Any) -> None:

@@ -25,7 +25,6 @@ void fill(const typename Op::Arguments&, const typename Op::CallShape&,
           const typename Op::Outputs&) {}
 
 ops::ops_::Outputs text(const ops::ops_::Arguments& a, const ops::ops_::CallShape&) {
-  if (a.ops_ == 2) custom_pypto::fail("ops", "sizes", "is \xff\xc3(\xed\xa0\x80\xf5\xe2\x82");
   return {std::string(a.sizes)};
 }
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 
 from custom_pypto_contract.attributes import ATTRIBUTES
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_contract.dtypes import DTYPES
+from custom_pypto_contract.evaluate import COMPARISONS
 from custom_pypto_contract.expression_names import INFINITY
 from custom_pypto_contract.nodes import INDEX, list_of
 
@@ -20,15 +20,6 @@ _OPERATIONS: dict[type[ast.operator], str] = {
     ast.Mult: "product",
     ast.FloorDiv: "quotient",
     ast.Mod: "remainder",
-}
-
-_COMPARISONS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
 }
 
 
@@ -119,24 +110,31 @@ class Expressions:
         return f"ScalarType::{DTYPES[name]}"
 
     def _comparison(self, left: ast.expr, operator: ast.cmpop, right: ast.expr) -> str:
-        if isinstance(operator, ast.In | ast.NotIn):
-            found = self._membership(left, right)
-            return found if isinstance(operator, ast.In) else f"!{found}"
-        if isinstance(operator, ast.Is | ast.IsNot):
-            assert isinstance(left, ast.Name)
-            negation = "!" if isinstance(operator, ast.Is) else ""
-            if left.id in self.op.dims:
-                return f"{negation}({self.is_bound(left.id)})"
-            return f"{negation}a.{identifier(left.id)}.has_value()"
+        match left, operator, right:
+            case _, ast.NotIn(), _:
+                return f"!{self._comparison(left, ast.In(), right)}"
+            case ast.Attribute(_, "dtype"), ast.In(), ast.Tuple(values) if all(
+                isinstance(each, ast.Name) and each.id in DTYPES for each in values
+            ):
+                names = ", ".join(map(self.text, values))
+                return f"custom_pypto::dtype_is_of<{names}>({self.text(left)})"
+            case ast.Attribute(_, "dtype"), ast.Eq(), ast.Name(dtype) if dtype in DTYPES:
+                return self._comparison(left, ast.In(), ast.Tuple([right]))
+            case ast.Attribute(_, "dtype"), ast.NotEq(), ast.Name(dtype) if dtype in DTYPES:
+                return self._comparison(left, ast.NotIn(), ast.Tuple([right]))
+            case _, ast.In(), ast.Tuple(values):
+                cases = (self._comparison(left, ast.Eq(), each) for each in values)
+                return f"({' || '.join(cases)})"
+            case ast.Name(name), ast.Is() | ast.IsNot(), _:
+                negation = "!" if isinstance(operator, ast.Is) else ""
+                if name in self.op.dims:
+                    return f"{negation}({self.is_bound(name)})"
+                return f"{negation}a.{identifier(name)}.has_value()"
         is_equality = isinstance(operator, ast.Eq | ast.NotEq)
+        sign, _ = COMPARISONS[type(operator)]
         match left, right:
             case ast.Name(name), ast.Constant(str(value)) if value in self.enums.get(name, ()):
-                sign = _COMPARISONS[type(operator)]
                 return f"s.{identifier(name)} {sign} {camel(name)}::{value}"
-            case ast.Attribute(_, "dtype"), ast.Name(dtype) if dtype in DTYPES:
-                inside = self._dtypes(left, [dtype])
-                return inside if isinstance(operator, ast.Eq) else f"!{inside}"
-        sign = _COMPARISONS[type(operator)]
         of_dtype = any(
             isinstance(each, ast.Attribute) and each.attr == "dtype" for each in (left, right)
         )
@@ -154,16 +152,3 @@ class Expressions:
             if is_equality:
                 return text.removeprefix("*")
         return text
-
-    def _membership(self, left: ast.expr, right: ast.expr) -> str:
-        assert isinstance(right, ast.Tuple)
-        if isinstance(left, ast.Attribute) and left.attr == "dtype":
-            return self._dtypes(
-                left, [each.id for each in right.elts if isinstance(each, ast.Name)]
-            )
-        cases = (self._comparison(left, ast.Eq(), each) for each in right.elts)
-        return "(" + " || ".join(cases) + ")"
-
-    def _dtypes(self, left: ast.expr, dtypes: Iterable[str]) -> str:
-        names = ", ".join(f"ScalarType::{DTYPES[each]}" for each in dtypes)
-        return f"custom_pypto::dtype_is_of<{names}>({self.text(left)})"
