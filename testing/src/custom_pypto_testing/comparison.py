@@ -51,9 +51,10 @@ def assert_close(
     """
     actual_outputs, expected_outputs = outputs(actual), outputs(expected)
     if list(actual_outputs) != list(expected_outputs):
-        raise AssertionError(
-            f"expected {_listed(expected_outputs)} but the op returned {_listed(actual_outputs)}"
+        wanted, found = (
+            ", ".join(each) or "nothing" for each in (expected_outputs, actual_outputs)
         )
+        raise AssertionError(f"expected {wanted} but the op returned {found}")
     for name, value in actual_outputs.items():
         _assert_value_close(name, value, expected_outputs[name], tolerances)
 
@@ -66,10 +67,10 @@ def assert_tensors_close(
 ) -> None:
     """`assert_close` for the tensor that `name` names in messages."""
     actual, expected = actual.detach().cpu(), expected.detach().cpu()
-    for what in ("shape", "dtype"):
-        have, want = getattr(actual, what), getattr(expected, what)
-        if have != want:
-            raise AssertionError(f"{name}: {what} is {_plain(have)}, expected {_plain(want)}")
+    if actual.shape != expected.shape:
+        raise AssertionError(f"{name}: shape is {[*actual.shape]}, expected {[*expected.shape]}")
+    if actual.dtype != expected.dtype:
+        raise AssertionError(f"{name}: dtype is {actual.dtype}, expected {expected.dtype}")
     if actual.is_complex():
         actual, expected = torch.view_as_real(actual), torch.view_as_real(expected)
     if actual.numel() == 0:
@@ -143,9 +144,8 @@ def _assert_within(
     norms = float(actual.square().sum() + expected.square().sum())
     cosine = float(error.square().sum()) / norms if norms else 0.0
     if cosine > tolerance.cosine:
-        allowed = (
-            f"a cosine difference of {tolerance.cosine:g} over the whole tensor, not {cosine:g}"
-        )
+        limit = f"a cosine difference of {tolerance.cosine:g}"
+        allowed = f"{limit} over the whole tensor, not {cosine:g}"
         _fail(name, actual, expected, int((error > 0).sum()), int(error.argmax()), allowed)
 
 
@@ -174,13 +174,4 @@ def _position(flat_index: int, shape: torch.Size) -> list[int]:
 
 
 def _value(tensor: torch.Tensor, flat_index: int) -> float | int | bool:
-    value: float | int | bool = tensor.detach().flatten()[flat_index].item()
-    return value
-
-
-def _plain(value: object) -> object:
-    return list(value) if isinstance(value, torch.Size) else value
-
-
-def _listed(names: dict[str, object]) -> str:
-    return ", ".join(names) or "nothing"
+    return tensor.detach().flatten()[flat_index].item()

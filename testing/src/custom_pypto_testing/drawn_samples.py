@@ -8,10 +8,10 @@ from dataclasses import replace
 from itertools import chain
 from operator import eq
 from random import Random
-from typing import Any
 
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
+from torch.utils._pytree import tree_leaves
 
 from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
 
@@ -78,11 +78,8 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
             candidate.draw_sizes(_SIZES, are_distinct=True)
             if not candidate.is_right():
                 continue
-            sample, dims, sizes = (
-                as_sample(op, candidate.arguments()),
-                _dims(candidate),
-                _sizes(candidate),
-            )
+            sample = as_sample(op, candidate.arguments())
+            dims, sizes = _dims(candidate), _sizes(candidate)
             candidate.draw_sizes(_SIZES, are_distinct=True)
             if not dims or not candidate.is_right() or any(map(eq, dims, _dims(candidate))):
                 continue
@@ -99,12 +96,7 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
 def _dims(candidate: Candidate) -> list[int]:
     """Return the sizes that were drawn, but not how many tensors a list has."""
 
-    def flat(value: Any) -> list[int]:
-        return (
-            [size for each in value for size in flat(each)] if isinstance(value, list) else [value]
-        )
-
-    return flat([dim for name, dim in candidate.dims.items() if name not in candidate.lengths])
+    return tree_leaves([n for name, n in candidate.dims.items() if name not in candidate.lengths])
 
 
 def _sizes(candidate: Candidate) -> list[int]:
@@ -119,12 +111,7 @@ def _limited(op: OpContract, device: str) -> OpContract:
 
 def _is_float64(candidate: Candidate) -> bool:
     arguments = (candidate.op.argument(each.name) for each in candidate.op.tensors)
-    dtypes = (
-        candidate.dtype_of(each.name)
-        for each in arguments
-        if not each.is_keyword_only
-        and not each.is_mutable
-        and candidate.shapes[each.name] is not None
-    )
-    floats = {each for each in dtypes if "float" in each}
+    given = (each for each in arguments if candidate.shapes[each.name] is not None)
+    names = (each.name for each in given if not each.is_keyword_only and not each.is_mutable)
+    floats = {each for each in map(candidate.dtype_of, names) if "float" in each}
     return floats == {"float64"} and candidate.is_right()

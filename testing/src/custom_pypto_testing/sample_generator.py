@@ -19,6 +19,7 @@ from custom_pypto_contract.expression_names import names_in
 from custom_pypto_contract.nodes import INDEX
 from custom_pypto_contract.schema import Argument
 from custom_pypto_contract.shape import Choice, Dim, Shape, parse_shape, resolve
+from torch.utils._pytree import tree_map
 
 from .layouts import Layout, contiguous, draw_layout
 
@@ -153,16 +154,12 @@ class Candidate:
 
     def redraw_sizes(self, dims: Container[str], sizes: Sequence[int]) -> None:
         """Choose new sizes for each of `dims` that the call has."""
-
-        def redrawn(old: Any) -> Any:
-            return [*map(redrawn, old)] if isinstance(old, list) else self._random.choice(sizes)
-
         if lengths := [each for each in self.lengths if each in dims]:
             self.lengths |= {each: self._random.choice(WRONG_LENGTHS) for each in lengths}
             # All dims get one size: one of many sizes would break another rule.
             self.draw_sizes((self._random.choice(SIZES),))
         for name in (each for each in self.dims if each in dims and each not in self.lengths):
-            self.dims[name] = redrawn(self.dims[name])
+            self.dims[name] = tree_map(lambda _: self._random.choice(sizes), self.dims[name])
 
     def count_of(self, tensor: Tensor) -> int:
         """Return how many tensors an argument is."""

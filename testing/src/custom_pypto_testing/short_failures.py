@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import sysconfig
-from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
+from collections.abc import Iterator
 from pathlib import Path
 from traceback import FrameSummary, extract_tb
 from typing import Any
@@ -62,7 +61,8 @@ def _crop(text: str, most: int) -> str:
 def _frames_of_author(error: BaseException) -> Iterator[FrameSummary]:
     """Yield the frames of an error and its causes that are in no code of ours, torch or Python."""
     others = [str(Path(sysconfig.get_path("stdlib")))]
-    others += [str(folder) for name in _OTHERS for folder in _folders(name)]
+    modules = map(sys.modules.get, _OTHERS)
+    others += (folder for module in modules for folder in getattr(module, "__path__", ()))
     while True:
         for frame in extract_tb(error.__traceback__):
             if frame.line and not frame.filename.startswith(tuple(others)):
@@ -70,10 +70,3 @@ def _frames_of_author(error: BaseException) -> Iterator[FrameSummary]:
         if error.__cause__ is None:
             return
         error = error.__cause__
-
-
-def _folders(package: str) -> Sequence[str]:
-    if package not in sys.modules:
-        return ()
-    spec = find_spec(package)
-    return [] if spec is None else list(spec.submodule_search_locations or ())

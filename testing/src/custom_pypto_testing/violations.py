@@ -6,6 +6,8 @@ import ast
 import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -14,6 +16,7 @@ from custom_pypto.core.contracts.evaluation import Evaluation
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
 from custom_pypto_contract.expression import parse
 from custom_pypto_contract.shape import resolve
+from torch.utils._pytree import tree_map_only
 
 from .sample_generator import (
     COARSE_SIZES,
@@ -213,16 +216,13 @@ def _calls_with(
     op: OpContract, tensor: Tensor, calls: list[Arguments], random: Random
 ) -> list[Arguments]:
     """Return the right calls that have a tensor; draw such a call if none has."""
-    having = [each for each in calls if _is_given(each[tensor.name])]
-    for _ in range(0 if having else _TRIES):
-        given = draw(op, random)
-        if _is_given(given[tensor.name]):
-            return [given]
-    return having
 
+    def is_given(call: Arguments) -> bool:
+        value = call[tensor.name]
+        return value is not None and (isinstance(value, torch.Tensor) or value != [])
 
-def _is_given(value: Any) -> bool:
-    return value is not None and not (isinstance(value, list) and not value)
+    drawn = (draw(op, random) for _ in range(_TRIES))
+    return [*filter(is_given, calls)] or [*islice(filter(is_given, drawn), 1)]
 
 
 def _changes(
@@ -246,7 +246,8 @@ def _changes(
             yield "dtype", changed(value.to(dtype))
             # Tensors of the same dtype get the wrong one too, so that their rules hold.
             same = [each.name for each in op.tensors if each.dtype.same_as == tensor.name]
-            others = {name: _converted(given[name], dtype) for name in same}
+            others = {name: given[name] for name in same}
+            others = tree_map_only(torch.Tensor, partial(torch.Tensor.to, dtype=dtype), others)
             yield "dtype", {**changed(value.to(dtype)), **others}
     yield "device", changed(value.to("meta"))
     apart = value.new_zeros((*value.shape, 2))[..., 0]
@@ -268,9 +269,3 @@ def _refuses(op: OpContract, given: Arguments, name: str) -> bool:
     except RuntimeError as error:
         return str(error).startswith(f"{op.name}: argument '{name}' ")
     return False
-
-
-def _converted(value: Any, dtype: torch.dtype) -> Any:
-    if isinstance(value, list):
-        return [each.to(dtype) for each in value]
-    return None if value is None else value.to(dtype)

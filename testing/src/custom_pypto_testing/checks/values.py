@@ -116,6 +116,4 @@ def compare_mutated(
 
 
 def _sample_on_cpu(case: Case) -> SampleInput:
-    if case.is_on_cpu:
-        return case.sample
-    return case.copy_to_cpu().sample
+    return case.sample if case.is_on_cpu else case.copy_to_cpu().sample

@@ -107,7 +107,9 @@ def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
         return None
     run: Any = library.custom_pypto_peak
     run.restype = ctypes.c_int64
-    parallel = ctypes.cast(_torch().torch_parallel_for, ctypes.c_void_p)
+    # torch has loaded it.
+    torch_library = ctypes.CDLL("libtorch_cpu.so")
+    parallel = ctypes.cast(torch_library.torch_parallel_for, ctypes.c_void_p)
 
     def call(rounds: int) -> int:
         threads = ctypes.c_int64(torch.get_num_threads())
@@ -117,12 +119,6 @@ def multiply_adds(isa: str | None, dtype: torch.dtype) -> Peak | None:
     once = min(timeit.repeat(lambda: call(_FEW_ROUNDS), number=1, repeat=5))
     rounds = int(_FEW_ROUNDS * _SECONDS / once) + 1
     return Peak(lambda: call(rounds), call(1) * rounds)
-
-
-@functools.cache
-def _torch() -> ctypes.CDLL:
-    # torch has loaded it.
-    return ctypes.CDLL("libtorch_cpu.so")
 
 
 @functools.cache

@@ -170,26 +170,22 @@ def hide(value: Any) -> Any:
 
 
 @cache
-def _patterns() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple(_find_patterns())
-
-
-def _find_patterns() -> Iterator[tuple[re.Pattern[str], str]]:
-    home = str(Path.home())
-    if len(home) > 1:
-        yield re.compile(rf"{re.escape(home)}(?![\w.-])"), "~"
-    yield re.compile(r"/home/[^/\s'\":;,]+"), "~"
+def _patterns() -> list[tuple[re.Pattern[str], str]]:
+    found = {r"/home/[^/\s'\":;,]+": "~"}
+    if len(home := str(Path.home())) > 1:
+        found = {rf"{re.escape(home)}(?![\w.-])": "~", **found}
     try:
         user = getpass.getuser()
     except (OSError, KeyError):
         user = ""
     # A name of a part of a path only: it may be an ordinary word.
     if user:
-        yield re.compile(rf"/{re.escape(user)}(?![\w.-])"), "/<user>"
+        found[rf"/{re.escape(user)}(?![\w.-])"] = "/<user>"
     if host := socket.gethostname():
         # The whole name first: the short name is its beginning.
         for name in dict.fromkeys((host, host.partition(".")[0])):
-            yield re.compile(rf"(?<![\w.-]){re.escape(name)}(?![\w-])"), "<host>"
+            found[rf"(?<![\w.-]){re.escape(name)}(?![\w-])"] = "<host>"
+    return [(re.compile(pattern), instead) for pattern, instead in found.items()]
 
 
 def _table(rows: Iterable[Sequence[str]]) -> Iterator[str]:
