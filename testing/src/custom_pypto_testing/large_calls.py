@@ -69,7 +69,8 @@ def _of_size(
         with suppress(*NO_CALL):
             resized = _resized(candidate, dim, size)
             if resized is not None and resized.is_right():
-                found.append((_count_elements(resized), resized))
+                sizes = chain.from_iterable(map(resized.sizes_of_all, resized.op.tensors))
+                found.append((sum(map(math.prod, sizes)), resized))
     for elements, resized in sorted(found, key=itemgetter(0), reverse=True):
         if 0 < elements <= most:
             with suppress(ValueError):  # No integers fit.
@@ -107,8 +108,3 @@ def _resized(candidate: Candidate, dim: str, size: int) -> Candidate | None:
     changed = copy.copy(candidate)
     changed.dims = {**candidate.dims, dim: [size, *old[1:]] if isinstance(old, list) else size}
     return changed
-
-
-def _count_elements(candidate: Candidate) -> int:
-    sizes = (each for tensor in candidate.op.tensors for each in candidate.sizes_of_all(tensor))
-    return sum(map(math.prod, sizes))

@@ -167,7 +167,7 @@ class Candidate:
             return 1
         if tensor.length is None:
             return self.lengths[tensor.name]
-        return int(self._value(tensor.length.expression))
+        return int(evaluate(tensor.length.expression, self.value_of))
 
     def is_right(self) -> bool:
         """Return whether every rule holds."""
@@ -231,7 +231,7 @@ class Candidate:
         for dim in self.shapes[tensor] or ():
             if any(self.value_of(name) is None for name in names_in(dim.expression)):
                 raise ValueError(f"{dim.text} is of what this call does not have")
-            value = self._value(dim.expression)
+            value = evaluate(dim.expression, self.value_of)
             if dim.is_variadic:
                 sizes.extend(value)
             elif value % dim.divisor or value < 0:
@@ -296,9 +296,6 @@ class Candidate:
         pairs = zip(sizes, strides, contiguous(len(sizes)).strides(sizes), strict=True)
         return 0 in sizes or all(size == 1 or have == want for size, have, want in pairs)
 
-    def _value(self, node: ast.expr) -> Any:
-        return evaluate(node, self.value_of)
-
     def _keep(self, rule: Rule) -> None:
         """Choose the argument of a rule again while it breaks the rule."""
         for _ in range(_CHOICES):
@@ -344,7 +341,7 @@ class Candidate:
     def _limit(self, text: str) -> int:
         """A limit of values; 0 in a wrong call that lacks the tensor of a dim."""
         try:
-            return self._value(expression.parse(text)) or 0
+            return evaluate(expression.parse(text), self.value_of) or 0
         except TypeError:
             return 0
 

@@ -42,7 +42,13 @@ def check_compiled(case: Case, backend: str) -> None:
                 " 'resized'; the fake must not read a size as a plain int, nor branch on one."
                 " TORCH_LOGS=recompiles shows the guard that failed"
             )
-        _assert_counts(case, counting, runs=runs)
+        found = (len(counting.graphs), counting.calls_of(case.op.overload), counting.runs)
+        if found != (1, 1, runs):
+            raise AssertionError(
+                f"{case.name}: torch.compile(fullgraph=True, dynamic=True) made {found[0]} graphs"
+                f" with {found[1]} calls of the op, which ran {found[2]} times; expected 1, 1 and"
+                f" {runs}"
+            )
 
 
 def check_exported(case: Case) -> None:
@@ -157,15 +163,6 @@ def _compile(case: Case, backend: str) -> tuple[_CountingBackend, Callable[[Case
 
 def _assert_as_eager(case: Case, run: Callable[[Case], Any], when: str) -> None:
     compare_runs(case, run_of(case.copy(), run), run_of(case.copy()), when)
-
-
-def _assert_counts(case: Case, backend: _CountingBackend, *, runs: int) -> None:
-    found = (len(backend.graphs), backend.calls_of(case.op.overload), backend.runs)
-    if found != (1, 1, runs):
-        raise AssertionError(
-            f"{case.name}: torch.compile(fullgraph=True, dynamic=True) made {found[0]} graphs with"
-            f" {found[1]} calls of the op, which ran {found[2]} times; expected 1, 1 and {runs}"
-        )
 
 
 def check_written_slices(case: Case) -> None:

@@ -116,14 +116,10 @@ def _has_kernel(op: Op, device: str) -> bool:
 def _calls_of(op: Op) -> Iterator[Case]:
     """Yield the samples, one of each form first, those without elements last; then drawn calls."""
     cases = dict.fromkeys([*one_of_each_graph(op.cases), *op.cases])
-    yield from sorted(cases, key=_is_empty)
+    yield from sorted(cases, key=lambda case: 0 in map(torch.numel, case.tensors.values()))
     # Few contracts allow so little that none can be drawn.
     with suppress(DrawingError):
         yield from drawn_cases(op)
-
-
-def _is_empty(case: Case) -> bool:
-    return any(tensor.numel() == 0 for tensor in case.tensors.values())
 
 
 def _find_refusal(case: Case, error: RuntimeError) -> str:
