@@ -2,7 +2,7 @@
 
 # ruff: noqa: E501
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -374,8 +374,6 @@ outputs.lengths = {{ shape = "B", dtype = "int64" }}
     with registered(contract_of(text).schema.text, kernel, fake=fake_of(contract_of(text))) as made:
         op = Op(made, reference=Reference(definition), contract=contract_of(text))
         checks.check_drawn(op)
-        if unchecked == "nothing":
+        found = pytest.raises(AssertionError, match=r"values of argument 'ends' broken.*takes it")
+        with nullcontext() if unchecked == "nothing" else found:
             check_refusals(op)
-        else:
-            with pytest.raises(AssertionError, match=r"values of argument 'ends' broken.*takes it"):
-                check_refusals(op)

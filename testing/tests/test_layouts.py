@@ -12,8 +12,8 @@ from custom_pypto_testing.violations import violations
 from manifests import contract_of
 
 SIZES = (2, 5, 3, 4)
-STRIDES = {"contiguous": 1, "last_dim_contiguous": 3, "any": 4}
-"""How many dims may lie elsewhere than in a dense tensor."""
+STRIDES = {"contiguous": set[int](), "last_dim_contiguous": {0, 1, 2}, "any": {0, 1, 2, 3}}
+"""The dims that may lie elsewhere than in a dense tensor."""
 
 
 def op_with(strides: str, rules: str = "") -> str:
@@ -43,7 +43,7 @@ def test_each_layout_is_allowed_and_keeps_the_values(strides: str) -> None:
 
 @pytest.mark.parametrize(("strides", "wanted"), STRIDES.items())
 def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
-    strides: str, wanted: int
+    strides: str, wanted: set[int]
 ) -> None:
     random, contract = Random(0), contract_of(op_with(strides))
     drawn = [draw(contract, random)["x"] for _ in range(200)]
@@ -56,7 +56,7 @@ def test_drawn_layouts_reach_every_dim_that_the_contract_leaves_open(
         for dim in range(4)
         if each.shape[dim] > 1 and each.stride(dim) != plain[dim]
     }
-    assert moved == ({0, 1, 2, 3} if wanted == 4 else {0, 1, 2} if wanted == 3 else set())
+    assert moved == wanted
 
 
 def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> None:
@@ -79,20 +79,17 @@ def test_arguments_are_drawn_by_position_and_by_name() -> None:
     assert (len(sample.args), [*sample.kwargs]) == (2, ["table"])
     by_name = as_sample(contract, given, by_name=True)
     assert (by_name.args, [*by_name.kwargs]) == ((), ["x", "k", "table"])
-    assert {len(each.args) for each in drawn_samples(contract)} == {0, 2}
-
-
-def test_float64_sample_needs_it_of_tensors_that_get_a_gradient_only() -> None:
-    names = [each.name for each in drawn_samples(contract_of(op_with("any")))]
-    assert "drawn-float64" in names
+    samples = [*drawn_samples(contract)]
+    assert {len(each.args) for each in samples} == {0, 2}
+    # `table` gets no gradient: it may be of another dtype.
+    assert "drawn-float64" in [each.name for each in samples]
 
 
 def test_samples_for_npus_keep_the_limits_of_their_kernels() -> None:
     limit = '{ argument = "k", check = "k >= 3", message = "must be 3 or more" }'
     contract = contract_of(op_with("any", f"npu.limits = [{limit}]"))
     samples = {each.name: each for each in drawn_samples(contract, "npu")}
-    assert all(
-        bind_arguments(contract, each.args, each.kwargs)["k"] >= 3 for each in samples.values()
-    )
+    given = [bind_arguments(contract, each.args, each.kwargs) for each in samples.values()]
+    assert min(each["k"] for each in given) >= 3
     assert samples["drawn-0"].resized is not None
     assert "drawn-float64" not in samples
