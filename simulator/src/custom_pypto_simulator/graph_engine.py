@@ -7,9 +7,9 @@ fails. The values between nodes live until the end of a run.
 
 from __future__ import annotations
 
-import heapq
 import re
 from collections.abc import Sequence
+from graphlib import TopologicalSorter
 from typing import Any
 
 import torch
@@ -33,11 +33,9 @@ class Graph:
         self._nodes = ModelDef.FromString(serialised).graph[0].op
         self._arguments = [node for node in self._nodes if node.type == "Data"]
         self._order = _schedule(self._nodes)
-        self._kernels = {}
+        types = {node.type for node in self._order}.difference(_OF_GRAPHS)
+        self._kernels = {type_: _kernel(type_) for type_ in types}
         self._given: dict[int, tuple[int, int]] = {}
-        for node in self._order:
-            if node.type not in _OF_GRAPHS:
-                self._kernels[node.type] = _kernel(node.type)
 
     @torch.no_grad()
     def run(self, inputs: Sequence[Tensor], assigned: Sequence[Tensor | None]) -> list[Tensor]:
@@ -53,7 +51,9 @@ class Graph:
             value = values[f"{node.name}:0"] = _argument(inputs[node.attr["index"].i])
             _bind(node.output_desc[0], value, symbols)
         for node in self._order:
-            given = [values[name] if name else None for name in node.input if not _is_control(name)]
+            # The others are control edges.
+            names = (name for name in node.input if not name.endswith(":-1"))
+            given = [values[name] if name else None for name in names]
             if node.type == "NetOutput":
                 outputs = self._outputs(node, given, assigned)
                 continue
@@ -122,11 +122,6 @@ def _kernel(type_: str) -> graph_kernels.Kernel | None:
     return kernel
 
 
-def _is_control(name: str) -> bool:
-    """Whether an input of a node is a control edge."""
-    return name.endswith(":-1")
-
-
 def _schedule(nodes: Sequence[Any]) -> list[Any]:
     """The nodes that the outputs depend on, but the arguments, in the order in which they run."""
     index = {node.name: number for number, node in enumerate(nodes)}
@@ -139,18 +134,14 @@ def _schedule(nodes: Sequence[Any]) -> list[Any]:
             wanted.add(number)
             waiting += needs[number]
     wanted -= {number for number, node in enumerate(nodes) if node.type == "Data"}
-    missing = {number: {*needs[number]} & wanted for number in wanted}
-    ready = [-number for number in wanted if not missing[number]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        done = -heapq.heappop(ready)
-        order.append(nodes[done])
-        for number, left in missing.items():
-            if done in left:
-                left.remove(done)
-                if not left:
-                    heapq.heappush(ready, -number)
+    sorter = TopologicalSorter({number: wanted.intersection(needs[number]) for number in wanted})
+    sorter.prepare()
+    order: list[Any] = []
+    ready: list[int] = []
+    while sorter.is_active():
+        ready = sorted((*ready, *sorter.get_ready()))
+        order.append(nodes[ready[-1]])
+        sorter.done(ready.pop())
     return order
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from custom_pypto_build.errors import BuildError
 
-from .kernels import build_kernels
-from .libraries import build_libraries
+from .libraries import build_kernels, build_libraries
 
 __all__ = ["BuildError", "build_kernels", "build_libraries"]

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from custom_pypto_build.errors import BuildError
 
-from .kernels import build_kernels
-from .libraries import build_libraries
+from .libraries import build_kernels, build_libraries
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

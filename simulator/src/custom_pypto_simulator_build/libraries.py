@@ -1,4 +1,4 @@
-"""The simulated CANN libraries, built into the cache; how simulated kernels are compiled, too."""
+"""The simulated CANN libraries, built into the cache, and libraries of simulated aclnn kernels."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from custom_pypto_build import source_files
+from custom_pypto_build import simulated_kernels, source_files
 from custom_pypto_build.compiler import find_compiler
 from custom_pypto_build.errors import BuildError
 from custom_pypto_build.ninja import NinjaFile, run_ninja
@@ -21,8 +21,7 @@ from .cache import cache_folder, locked
 SOURCES = Path(__file__).parent.parent / "custom_pypto_simulator"
 """Where the simulator's own sources and headers are."""
 
-LINK_FLAGS = ("-Wl,-z,now",)
-
+_LINK_FLAGS = ("-Wl,-z,now",)
 _CANN, _OPS = "libascendcl.so", "libopapi.so"
 _EMPTY = (
     "libnnopbase.so",
@@ -57,7 +56,9 @@ class Libraries:
 
 def objects_folder() -> Path:
     """The folder of what this compiler makes for these wheels. Raises BuildError."""
-    toolchain = digest([compiler_identity(), version("torch_npu"), *compile_flags()])
+    flags = compile_flags()
+    version = importlib.metadata.version("torch_npu")
+    toolchain = digest([compiler_identity(), version, *flags])
     return cache_folder() / "objects" / toolchain
 
 
@@ -77,6 +78,28 @@ def build_libraries() -> Libraries:
             # The last one: it says that all are there.
             _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
     return libraries
+
+
+def build_kernels(projects: Iterable[str | Path], folder: str | Path) -> dict[str, Path]:
+    """Builds the simulated kernels that plugins name, in the layout of an installed opp package.
+
+    ``projects`` are folders with a ``[tool.custom-pypto.simulated-kernels]`` in their
+    pyproject.toml; what several of them name for one vendor becomes one library. ``folder`` can be
+    ASCEND_OPP_PATH, and each of the folders returned, by vendor, an entry of
+    ASCEND_CUSTOM_OPP_PATH. Compiles what changed since it was last called. Raises BuildError.
+    """
+    roots = [Path(project).resolve() for project in projects]
+    libraries = build_libraries()
+    with locked(cache_folder()):
+        aclnn_flags = precompile_torch()
+    toolchain = simulated_kernels.Toolchain(
+        compile_flags=compile_flags(),
+        aclnn_flags=aclnn_flags,
+        link_flags=(*_LINK_FLAGS, *libraries.needed_by_kernels),
+    )
+    scratch = cache_folder() / "kernels" / digest([*map(str, roots), *toolchain.compile_flags])
+    with locked(scratch):
+        return simulated_kernels.build(roots, Path(folder).resolve(), scratch, toolchain)
 
 
 def precompile_torch() -> tuple[str, ...]:
@@ -110,7 +133,7 @@ def _build(library: Path, sources: str, scratch: Path, needed: Sequence[str]) ->
         folder.mkdir(parents=True, exist_ok=True)
         together.write_text("".join(f'#include "{each}"\n' for each in names), encoding="utf-8")
         file.compile(str(together), precompile_torch() if sources == "opapi" else [])
-    link = [*command, "-shared", *LINK_FLAGS, f"-Wl,-soname,{library.name}"]
+    link = [*command, "-shared", *_LINK_FLAGS, f"-Wl,-soname,{library.name}"]
     file.link(str(folder / library.name), link, ["-Wl,--no-as-needed", *needed])
     try:
         run_ninja(file.write(), scratch, is_captured=True)
@@ -126,7 +149,8 @@ def compile_flags() -> tuple[str, ...]:
     acl = package_folder("torch_npu") / "include" / "third_party" / "acl" / "inc"
     include = SOURCES / "include"
     # Recorded in each library, see runtime.h.
-    abi = f"torch {version('torch')}, simulator headers {digest(read_files(include))[:12]}"
+    headers = digest(read_files(include))[:12]
+    abi = f"torch {importlib.metadata.version('torch')}, simulator headers {headers}"
     return (
         "-std=c++20",
         "-O1",
@@ -160,20 +184,13 @@ def package_folder(package: str) -> Path:
     if spec is None or not spec.submodule_search_locations:
         install = "pip install torch"
         if package == "torch_npu":
-            install = f"pip install --no-deps torch_npu=={version('torch').partition('+')[0]}"
+            release = importlib.metadata.version("torch").partition("+")[0]
+            install = f"pip install --no-deps torch_npu=={release}"
         raise BuildError(
             f"{package} is not installed in this environment; the simulator is built against its "
             f"headers: {install}"
         )
     return Path(next(iter(spec.submodule_search_locations)))
-
-
-def version(distribution: str) -> str:
-    """The installed version. Raises BuildError when there is none."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        raise BuildError(f"{distribution} is not installed in this environment") from None
 
 
 def digest(texts: Iterable[str]) -> str:

@@ -4,7 +4,6 @@
 
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
-#include "error.h"
 #include "setting.h"
 
 namespace sim = custom_pypto_simulator;
@@ -12,15 +11,6 @@ namespace sim = custom_pypto_simulator;
 namespace {
 
 constexpr int64_t kL2Bytes = 192 << 20;
-
-// The n-th part of a dotted version, "" when there are fewer.
-std::string part(const std::string& version, int n) {
-  size_t begin = 0;
-  for (; n > 0 && begin != std::string::npos; --n) begin = version.find_first_of(".-", begin + 1);
-  if (begin == std::string::npos) return "";
-  if (begin != 0) ++begin;
-  return version.substr(begin, version.find_first_of(".-", begin) - begin);
-}
 
 aclError give(int64_t given, int64_t* value) {
   *value = given;
@@ -66,14 +56,10 @@ aclError aclrtGetDeviceInfo(uint32_t, aclrtDevAttr attribute, int64_t* value) {
   }
 }
 
+// The version as one text, which torch_npu and core read; not its parts.
 aclError aclsysGetCANNVersion(aclCANNPackageName, aclCANNPackageVersion* version) {
-  const std::string cann = sim::cann();
   *version = {};
-  put(cann, version->version);
-  put(part(cann, 0), version->majorVersion);
-  put(part(cann, 1), version->minorVersion);
-  put(part(cann, 2), version->releaseVersion);
-  put(part(cann, 3), version->patchVersion);
+  put(sim::cann(), version->version);
   return ACL_SUCCESS;
 }
 

@@ -1,12 +1,24 @@
-// The calling thread's device, and asynchronous errors by device.
+// The calling thread's device and recent error, and asynchronous errors by device.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 
-#include "error.h"
+#include "custom_pypto_simulator/runtime.h"
 
 namespace custom_pypto_simulator {
+
+struct Error {
+  int code;
+  std::string text;
+};
+
+inline thread_local std::optional<Error> recent_error;
+
+// Returns and clears the calling thread's recent error.
+inline std::optional<Error> take_recent() { return std::exchange(recent_error, std::nullopt); }
 
 // The cores of a device, and the default limit of a stream.
 constexpr int64_t kCubeCores = 24;

@@ -11,7 +11,6 @@
 
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
-#include "error.h"
 #include "setting.h"
 
 namespace custom_pypto_simulator {
@@ -41,7 +40,11 @@ class Memory {
     const int32_t device = current_device();
     if (place == Place::device) {
       if (const int code = refuse_if_lost(function, device)) return code;
-      if (const int code = check_room(function, device, bytes)) return code;
+      if (used_[device] + bytes > settings().memory) {
+        return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
+                    " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
+                    settings().memory, " in use (CUSTOM_PYPTO_SIM_MEMORY)");
+      }
     }
     void* block = nullptr;
     if (posix_memalign(&block, kAlignment, bytes + 2 * kGuardBytes) != 0) {
@@ -51,7 +54,10 @@ class Memory {
     std::memset(block, kGuard, kGuardBytes);
     std::memset(begin + bytes, kGuard, kGuardBytes);
     if (settings().poison) std::memset(begin, kPoison, bytes);
-    enter({reinterpret_cast<uintptr_t>(begin), bytes, place, device});
+    const auto address = reinterpret_cast<uintptr_t>(begin);
+    live_[address] = {address, bytes, place, device};
+    if (place == Place::device) used_[device] += bytes;
+    ++count_of(place);
     *data = begin;
     return ACL_SUCCESS;
   }
@@ -65,7 +71,9 @@ class Memory {
                   " was not allocated, or was freed");
     }
     const Allocation allocation = found->second;
-    leave(found);
+    live_.erase(found);
+    if (place == Place::device) used_[allocation.device] -= allocation.bytes;
+    --count_of(place);
     discard(allocation);
     return ACL_SUCCESS;
   }
@@ -94,28 +102,6 @@ class Memory {
   }
 
  private:
-  using Live = std::map<uintptr_t, Allocation>;
-
-  int check_room(const char* function, int32_t device, size_t bytes) {
-    if (used_[device] + bytes <= settings().memory) return ACL_SUCCESS;
-    return fail(ACL_ERROR_RT_MEMORY_ALLOCATION, function, ": device ", device,
-                " is out of memory: ", bytes, " bytes requested, ", used_[device], " of ",
-                settings().memory, " in use (CUSTOM_PYPTO_SIM_MEMORY)");
-  }
-
-  void enter(const Allocation& allocation) {
-    live_[allocation.begin] = allocation;
-    if (allocation.place == Place::device) used_[allocation.device] += allocation.bytes;
-    ++count_of(allocation.place);
-  }
-
-  void leave(Live::iterator found) {
-    const Allocation& allocation = found->second;
-    if (allocation.place == Place::device) used_[allocation.device] -= allocation.bytes;
-    --count_of(allocation.place);
-    live_.erase(found);
-  }
-
   static char* block_of(const Allocation& allocation) {
     return reinterpret_cast<char*>(allocation.begin) - kGuardBytes;
   }
@@ -149,7 +135,7 @@ class Memory {
   }
 
   std::shared_mutex mutex_;
-  Live live_;
+  std::map<uintptr_t, Allocation> live_;
   std::map<int32_t, size_t> used_;
   std::deque<Allocation> quarantine_;
   size_t quarantined_ = 0;

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "custom_pypto_simulator/runtime.h"
-#include "error.h"
 
 namespace custom_pypto_simulator {
 

@@ -17,7 +17,6 @@
 
 #include "custom_pypto_simulator/runtime.h"
 #include "device.h"
-#include "error.h"
 
 namespace custom_pypto_simulator {
 

@@ -41,7 +41,6 @@ class GlobalTensor {
   }
   void SetGlobalBuffer(T* buffer) { SetGlobalBuffer(buffer, UINT64_MAX / sizeof(T)); }
 
-  const T* GetPhyAddr() const { return buffer_; }
   uint64_t GetSize() const { return size_; }
   T GetValue(uint64_t offset) const { return *at(offset, 1); }
   void SetValue(uint64_t offset, T value) { *at(offset, 1) = value; }

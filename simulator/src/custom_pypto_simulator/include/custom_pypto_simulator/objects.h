@@ -27,25 +27,20 @@ struct aclScalar {
   alignas(16) unsigned char value[16] = {};
 };
 
-struct aclIntArray {
+namespace custom_pypto_simulator {
+
+template <class Value>
+struct ArrayOf {
   bool alive = false;
-  std::vector<int64_t> values;
+  std::vector<Value> values;
 };
 
-struct aclFloatArray {
-  bool alive = false;
-  std::vector<float> values;
-};
+}  // namespace custom_pypto_simulator
 
-struct aclBoolArray {
-  bool alive = false;
-  std::vector<bool> values;
-};
-
-struct aclTensorList {
-  bool alive = false;
-  std::vector<const aclTensor*> values;
-};
+struct aclIntArray : custom_pypto_simulator::ArrayOf<int64_t> {};
+struct aclFloatArray : custom_pypto_simulator::ArrayOf<float> {};
+struct aclBoolArray : custom_pypto_simulator::ArrayOf<bool> {};
+struct aclTensorList : custom_pypto_simulator::ArrayOf<const aclTensor*> {};
 
 namespace custom_pypto_simulator {
 
