@@ -73,30 +73,19 @@ def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
     return torch.empty(shape, dtype=dtype, device="meta")
 
 
-def generator() -> torch.Generator:
-    """Return a generator that gives the same numbers in every run."""
-    return torch.Generator().manual_seed(0)
-
-
-def ragged(count: int, low: int, high: int) -> list[int]:
-    """Return `count` random lengths, both ends included."""
-    lengths: list[int] = torch.randint(low, high + 1, (count,), generator=generator()).tolist()
-    return lengths
-
-
-def block_table(lengths: list[int], generator: torch.Generator) -> tuple[Tensor, int]:
+def block_table(lengths: list[int]) -> tuple[Tensor, int]:
     """Return a table [B, M] of shuffled blocks that holds the lengths, and how many blocks."""
     needed = [-(-length // BLOCK) for length in lengths]
-    free = torch.randperm(sum(needed), generator=generator).int()
+    free = torch.randperm(sum(needed)).int()
     rows = list(torch.split(free, needed))
     return pad_sequence(rows, batch_first=True, padding_value=-1), sum(needed)
 
 
-def normal(*shape: int, generator: torch.Generator, dtype: torch.dtype, scale: float = 1) -> Tensor:
+def normal(*shape: int, dtype: torch.dtype, scale: float = 1) -> Tensor:
     """Return normal numbers, rounded to `dtype` in slices: an fp32 copy needs too much memory."""
     out = torch.empty(shape, dtype=dtype)
     for part in torch.split(out, max(1, 2**24 * len(out) // max(1, out.numel()))):
-        part.copy_(torch.randn(part.shape, generator=generator).mul_(scale))
+        part.copy_(torch.randn(part.shape).mul_(scale))
     return out
 
 

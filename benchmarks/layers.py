@@ -186,14 +186,12 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     AttentionInterface.register(FOLDED, fold)
     AttentionMaskInterface.register(FOLDED, eager_mask)
-    run = Run(options.output)
-    run.begin("ours, and how many times longer the others take", _COLUMNS)
+    run = Run(options.output, "ours, and how many times longer the others take", _COLUMNS)
     for layer in LAYERS:
         for context in options.contexts if options.only in layer.name else ():
             dtype = getattr(torch, options.dtype)
             run.add(measure(layer, context, dtype, options.seconds, options.prefill))
             gc.collect()
-    run.end()
     return 0
 
 

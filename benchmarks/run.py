@@ -1,17 +1,11 @@
-"""A run of a benchmark: its rows, printed and written as they come; its processes."""
+"""A run of a benchmark: its rows, printed and written as they come."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from typing import TypeVar
-from unittest import mock
 
 from custom_pypto_testing.timing.measured import (
     Columns,
@@ -21,60 +15,26 @@ from custom_pypto_testing.timing.measured import (
     table_line,
 )
 
-T = TypeVar("T")
-
 
 class Run:
-    """What is measured goes to standard output, and as a line of JSON into a file."""
+    """A table on standard output, and each row as a line of JSON in a file."""
 
-    def __init__(self, output: Path, **details: object) -> None:
-        """Print the machine and further `details`."""
+    def __init__(self, output: Path, title: str, columns: Columns, **details: object) -> None:
+        """Print where the rows are written, the machine with further `details`, and the heading."""
         output.parent.mkdir(parents=True, exist_ok=True)
         self._file = output
-        self._columns: Columns = {}
+        self._columns = columns
         machine = describe_machine() | details
         output.write_text(json.dumps(machine) + "\n", encoding="utf-8")
-        print(" · ".join(f"{name} {value}" for name, value in machine.items()), flush=True)
-
-    def begin(self, title: str, columns: Columns) -> None:
-        """Begin a table."""
-        self._columns = columns
+        print(f"written: {output}")
+        print(" · ".join(f"{name} {value}" for name, value in machine.items()))
         print(f"\n{title}\n{table_heading(columns)}", flush=True)
 
     def add(self, row: Measured) -> None:
-        """Add a row to the table. A run that is interrupted keeps it."""
+        """Add a row. A run that is interrupted keeps it."""
         print(table_line(self._columns, row), flush=True)
         with self._file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(row)) + "\n")
-
-    def end(self) -> None:
-        """Say where the rows are."""
-        print(f"\nwritten: {self._file}")
-
-
-class Worker:
-    """Calls functions in a process of its own, one after another; it takes no time in between."""
-
-    def __init__(self, **variables: str) -> None:
-        """`variables` are added to the environment, before the process imports anything."""
-        self._process = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
-        with mock.patch.dict(os.environ, variables):
-            self.call(int)
-
-    def __enter__(self) -> Worker:
-        """Return itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the process."""
-        self._process.shutdown()
-
-    def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """Return what a function of a module returns there.
-
-        Raises BrokenProcessPool when the process has ended.
-        """
-        return self._process.submit(function, *arguments).result()
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -16,7 +16,6 @@ from benchmarks.case import (
     Planned,
     block_table,
     flops,
-    generator,
     meta,
     normal,
     visible,
@@ -64,19 +63,18 @@ def case(
 
     `slow_products`: PyTorch has no fast products of this dtype, so the baseline's are fp32.
     """
-    random = generator()
     batch = len(lengths)
-    table, blocks = block_table(lengths, random)
-    kv = normal(blocks, BLOCK, 1, LATENT, generator=random, dtype=dtype, scale=scale)
-    kr = normal(blocks, BLOCK, 1, ROPE, generator=random, dtype=dtype)
-    query = normal(batch, tokens, HEADS, LATENT, generator=random, dtype=dtype)
-    query_rope = normal(batch, tokens, HEADS, ROPE, generator=random, dtype=dtype)
+    table, blocks = block_table(lengths)
+    kv = normal(blocks, BLOCK, 1, LATENT, dtype=dtype, scale=scale)
+    kr = normal(blocks, BLOCK, 1, ROPE, dtype=dtype)
+    query = normal(batch, tokens, HEADS, LATENT, dtype=dtype)
+    query_rope = normal(batch, tokens, HEADS, ROPE, dtype=dtype)
     act = torch.tensor(lengths, dtype=torch.int32)
     indices = torch.full((batch, tokens, 1, TOP_K), -1, dtype=torch.int32)
     for b, length in enumerate(lengths):
         for s in range(tokens):
             seen = length - tokens + 1 + s
-            chosen = torch.randperm(seen, generator=random)[:TOP_K]
+            chosen = torch.randperm(seen)[:TOP_K]
             indices[b, s, 0, : len(chosen)] = chosen
     factor = (LATENT + ROPE) ** -0.5
     too_coarse_in_bf16 = scale > PUBLISHED_LATENTS and dtype == torch.bfloat16
@@ -106,12 +104,8 @@ def work(tokens: int, lengths: list[int]) -> Work:
 
 def _one_key() -> Case:
     query, query_rope, kv, kr = torch.ones(4, 1, 1, 1, 1)
-    indices, table = (
-        torch.zeros(1, 1, 1, 1, dtype=torch.int32),
-        torch.zeros(1, 1, dtype=torch.int32),
-    )
-    one = torch.ones(1, dtype=torch.int32)
-
+    indices = torch.zeros(1, 1, 1, 1, dtype=torch.int32)
+    table, one = indices[0, 0], torch.ones(1, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_sparse_flash_attention
     return Case(
         lambda: op(query, query_rope, kv, kr, indices, table, one, scale=1.0),

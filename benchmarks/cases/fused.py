@@ -11,7 +11,7 @@ from custom_pypto.core import contract
 from custom_pypto_sparse_attention import samples
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import Case, Planned, generator, work
+from benchmarks.case import Case, Planned, work
 from benchmarks.cases import attention, indexer
 from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.eager import FusedArguments
@@ -45,14 +45,13 @@ def _case(tokens: int, lengths: list[int]) -> Case:
 
 def _arguments(tokens: int, lengths: list[int]) -> FusedArguments:
     """Make the twenty tensors, distributed like the published test data."""
-    random = generator()
     given = samples.fused_arguments(
         replace(samples.DEEPSEEK_V32, lengths=tuple(lengths), tokens=tokens)
     )
     for name, each in given.items():
         if each.is_floating_point():
             bound = 0.1 if name in _SMALL else 1.0
-            each.copy_((torch.rand(each.shape, generator=random) * 2 - 1) * bound)
+            each.copy_((torch.rand(each.shape) * 2 - 1) * bound)
     return FusedArguments(**given)
 
 

@@ -9,7 +9,7 @@ import torch
 from custom_pypto_testing.timing.peaks import Work
 from torch.nn.functional import linear
 
-from benchmarks.case import Case, Planned, generator, normal
+from benchmarks.case import Case, Planned, normal
 
 OP = "npu_grouped_matmul"
 TOKENS = (1, 4, 16, 64, 512)
@@ -26,11 +26,10 @@ def cases() -> Iterator[Planned]:
 
 
 def _case(tokens: int, kind: torch.dtype) -> Case:
-    random = generator()
     dtype = kind if kind.is_floating_point else torch.bfloat16
-    weights = normal(EXPERTS, COLUMNS, DEPTH, generator=random, dtype=dtype, scale=DEPTH**-0.5)
-    x = normal(tokens * CHOSEN, DEPTH, generator=random, dtype=dtype)
-    chosen = torch.rand(tokens, EXPERTS, generator=random).topk(CHOSEN).indices
+    weights = normal(EXPERTS, COLUMNS, DEPTH, dtype=dtype, scale=DEPTH**-0.5)
+    x = normal(tokens * CHOSEN, DEPTH, dtype=dtype)
+    chosen = torch.rand(tokens, EXPERTS).topk(CHOSEN).indices
     rows = chosen.flatten().bincount(minlength=EXPERTS)
     op = torch.ops.custom_pypto.npu_grouped_matmul
     options = {"split_item": 2, "group_type": 0, "group_list_type": 1, "group_list": rows}
@@ -39,7 +38,7 @@ def _case(tokens: int, kind: torch.dtype) -> Case:
     if kind != dtype:
         # Beside torch's products of weights in bf16: torch has no int8 and int4 of this form.
         size = 1 if kind == torch.int8 else 0.5
-        stored = torch.randint(2**31, (EXPERTS, COLUMNS, int(DEPTH * size) // 4), generator=random)
+        stored = torch.randint(2**31, (EXPERTS, COLUMNS, int(DEPTH * size) // 4))
         own = stored.int().view(kind)
         options["antiquant_scale"] = [torch.ones(EXPERTS, COLUMNS, dtype=dtype)]
 

@@ -9,7 +9,7 @@ import torch
 from custom_pypto_weight_quant_matmul import unpack_int4
 from torch.nn.functional import linear
 
-from benchmarks.case import Call, Case, Planned, generator, normal, work
+from benchmarks.case import Call, Case, Planned, normal, work
 
 OP, QUANT_OP = "linear", "npu_quant_matmul"
 WEIGHT_QUANT_OP = "npu_weight_quant_batchmatmul"
@@ -43,9 +43,8 @@ def _of_sizes(
 
 
 def _linear(rows: int, weight: tuple[int, int], dtype: torch.dtype) -> Case:
-    random = generator()
-    weights = normal(*weight, generator=random, dtype=dtype, scale=weight[1] ** -0.5)
-    given = normal(rows, weight[1], generator=random, dtype=dtype)
+    weights = normal(*weight, dtype=dtype, scale=weight[1] ** -0.5)
+    given = normal(rows, weight[1], dtype=dtype)
     op = torch.ops.custom_pypto.linear
     # The baseline's other bodies are of other ops.
     return Case(
@@ -57,15 +56,12 @@ def _linear(rows: int, weight: tuple[int, int], dtype: torch.dtype) -> Case:
 
 
 def _weight_quant(rows: int, size: tuple[int, int], bits: int, group: int) -> Case:
-    random = generator()
     columns, depth = size
-    words = torch.randint(
-        -(2**31), 2**31 - 1, (columns, depth * bits // 32), generator=random, dtype=torch.int32
-    )
+    words = torch.randint(-(2**31), 2**31 - 1, (columns, depth * bits // 32), dtype=torch.int32)
     weight = (words.view(torch.int8) if bits == 8 else words).t()
     dtype = torch.bfloat16
-    scale = normal(depth // group if group else 1, columns, generator=random, dtype=dtype)
-    given = normal(rows, depth, generator=random, dtype=dtype)
+    scale = normal(depth // group if group else 1, columns, dtype=dtype)
+    given = normal(rows, depth, dtype=dtype)
     op = partial(torch.ops.custom_pypto.npu_weight_quant_batchmatmul, antiquant_group_size=group)
 
     def by_torch(_: object) -> Call:
@@ -87,14 +83,11 @@ def _weight_quant(rows: int, size: tuple[int, int], bits: int, group: int) -> Ca
 
 
 def _quant(rows: int, weight: tuple[int, int]) -> Case:
-    random = generator()
     given, weights = (
-        torch.randint(-128, 128, size, generator=random, device="cpu", dtype=torch.int8)
+        torch.randint(-128, 128, size, device="cpu", dtype=torch.int8)
         for size in ((rows, weight[1]), weight)
     )
-    scale, row_scale = (
-        torch.rand(size, generator=random, device="cpu") for size in (weight[0], rows)
-    )
+    scale, row_scale = (torch.rand(size, device="cpu") for size in (weight[0], rows))
     op = torch.ops.custom_pypto.npu_quant_matmul
     options = {"pertoken_scale": row_scale, "output_dtype": torch.bfloat16}
 

