@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import sys
 import timeit
 from collections.abc import Iterator, Mapping
 
@@ -34,8 +33,8 @@ _COLUMNS = {
 _WORTH_TWO_THREADS = 1e-3
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; return the process's exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmark."""
     options = _parser().parse_args(arguments)
     if options.threads:
         torch.set_num_threads(options.threads)
@@ -51,7 +50,6 @@ def main(arguments: list[str] | None = None) -> int:
     for planned in chosen:
         run.add(_measure(planned, isas, options))
         gc.collect()
-    return 0
 
 
 def all_cases() -> Iterator[Planned]:
@@ -107,4 +105,4 @@ def _calls(case: Case, *, compiles: bool) -> dict[str, Timed]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

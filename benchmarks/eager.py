@@ -9,7 +9,7 @@ torch.compile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -64,26 +64,20 @@ def rms_norm(x: Tensor, gamma: Tensor, eps: float = 1e-5) -> Tensor:
 
 
 def cached_rows(
-    x: Tensor,
-    sin: Tensor,
-    cos: Tensor,
-    w_dkv_kr: Tensor,
-    gamma_ckv: Tensor,
-    w_idx_k: Tensor,
-    in_gamma_k: Tensor,
-    in_beta_k: Tensor,
+    x: Tensor, sin: Tensor, cos: Tensor, weights: Mapping[str, Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the rows of the three caches for x [T, H] and angles [T, R].
 
     Returns (latent [T, L], key_rope [T, R], index_key [T, DI]).
     """
-    compressed = x @ w_dkv_kr
-    latent = len(gamma_ckv)
+    compressed = x @ weights["w_dkv_kr"]
+    latent = len(weights["gamma_ckv"])
+    gamma, beta = weights["in_gamma_k"].float(), weights["in_beta_k"].float()
     index_key = functional.layer_norm(
-        (x @ w_idx_k).float(), in_gamma_k.shape, in_gamma_k.float(), in_beta_k.float(), 1e-6
+        (x @ weights["w_idx_k"]).float(), gamma.shape, gamma, beta, 1e-6
     ).to(x.dtype)
     return (
-        rms_norm(compressed[:, :latent], gamma_ckv),
+        rms_norm(compressed[:, :latent], weights["gamma_ckv"]),
         rope(compressed[:, latent:], sin, cos),
         _rope_first(index_key, sin, cos),
     )
@@ -101,8 +95,7 @@ def project(a: FusedArguments) -> tuple[Tensor, ...]:
     absorbed = torch.bmm(query[..., :nope].transpose(0, 1), a.w_uk).transpose(0, 1)
     query_rope = rope(query[..., nope:], a.sin, a.cos)
     index_query = (query_latent @ a.w_idx_qb).view(len(query), -1, a.w_idx_k.shape[1])
-    weights = (a.w_dkv_kr, a.gamma_ckv, a.w_idx_k, a.in_gamma_k, a.in_beta_k)
-    rows = cached_rows(a.x, a.sin, a.cos, *weights)
+    rows = cached_rows(a.x, a.sin, a.cos, a._asdict())
     index_query = _rope_first(index_query, a.sin, a.cos)
     return absorbed, query_rope, *rows, index_query, a.x @ a.w_idx_proj
 

@@ -14,7 +14,6 @@ import importlib
 import multiprocessing
 import os
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
@@ -40,7 +39,7 @@ _ROUNDS = 200
 _BURST = 200
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None) -> None:
     """Build the programs, time them with each task queue setting, and print a table."""
     parser = argparse.ArgumentParser("benchmarks.launch", description=__doc__)
     add_output(parser)
@@ -63,7 +62,6 @@ def main(arguments: list[str] | None = None) -> int:
             with mock.patch.dict(os.environ, settings), ProcessPoolExecutor(1, spawn) as process:
                 times = process.submit(_measure, build).result()
             run.add(Measured("launch", queue, times))
-    return 0
 
 
 def _measure(build: Path) -> dict[str, Quartiles]:
@@ -114,4 +112,4 @@ def _build(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

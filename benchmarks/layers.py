@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import copy
 import gc
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -174,8 +173,8 @@ def measure(
     return Measured(layer.name, size, own, at_peak(work, peaks, times), torch.get_num_threads())
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; return the process's exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmark."""
     parser = argparse.ArgumentParser("benchmarks.layers", description=__doc__)
     add_output(parser)
     parser.add_argument("--contexts", nargs="+", type=int, default=CONTEXTS, metavar="TOKENS")
@@ -192,8 +191,7 @@ def main(arguments: list[str] | None = None) -> int:
             dtype = getattr(torch, options.dtype)
             run.add(measure(layer, context, dtype, options.seconds, options.prefill))
             gc.collect()
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -1,16 +1,9 @@
-"""The command line of an example: its options and its errors."""
+"""The command line of an example: its options and its titles."""
 
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
 from pathlib import Path
-
-
-class ExampleError(Exception):
-    """Something that the user can act on; the message says what and how."""
-
 
 OUTPUT = Path("demo_output")
 """The folder that examples write into."""
@@ -40,24 +33,6 @@ def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
-
-
-def run(
-    parser: argparse.ArgumentParser,
-    arguments: list[str] | None,
-    work: Callable[[argparse.Namespace], None],
-) -> int:
-    """Do the work that a command line asks for; return the process's exit status.
-
-    An ExampleError, or a file that cannot be written, ends the example with its message.
-    """
-    options = parser.parse_args(arguments)
-    try:
-        work(options)
-    except (ExampleError, OSError) as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
-    return 0
 
 
 def title(text: str) -> None:

@@ -23,7 +23,14 @@ from benchmarks.case import (
 
 OP = "npu_sparse_flash_attention"
 HEADS, LATENT, ROPE = V32.heads, V32.latent, V32.rope
-PUBLISHED_CONTEXTS = (768, 4097, 8192, 131071)
+_CONTEXTS = [768, 4097, 8192, 131071]
+PUBLISHED = (
+    (1, _CONTEXTS, "B=4 S1=1, 768..128K", True),
+    (2, _CONTEXTS, "B=4 S1=2, 768..128K", False),
+    (1, [8192] * 32, "B=32 S1=1, 8192", False),
+    (1, [4096] * 48, "B=48 S1=1, 4096", False),
+)
+"""Tokens, contexts, text, and whether a quick run has the case."""
 # Standard deviation of the latent cache under the published weights: uniform gammas of +-0.1.
 PUBLISHED_LATENTS = 0.058
 
@@ -33,10 +40,7 @@ def cases() -> Iterator[Planned]:
     for tokens, contexts, text, quick in (
         (3, [8192], "B=1 S1=3, 8K", True),
         (1, [65536] * 4, "B=4 S1=1, 64K", False),
-        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True),
-        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False),
-        (1, [8192] * 32, "B=32 S1=1, 8192", False),
-        (1, [4096] * 48, "B=48 S1=1, 4096", False),
+        *PUBLISHED,
     ):
         yield Planned(OP, text, partial(case, tokens, contexts), quick=quick)
     # Outputs of order 1 need the products of the weights' rounding errors, too.

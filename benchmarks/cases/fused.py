@@ -13,7 +13,6 @@ from custom_pypto_testing.timing.peaks import Work
 
 from benchmarks.case import Case, Planned, work
 from benchmarks.cases import attention, indexer
-from benchmarks.cases.attention import PUBLISHED_CONTEXTS
 from benchmarks.eager import FusedArguments
 
 OP = "npu_sparse_attention_pto"
@@ -22,14 +21,8 @@ _SMALL = ("w_dq", "w_uq_qr", "w_uk", "w_dkv_kr", "gamma_cq", "gamma_ckv", "sin",
 
 def cases() -> Iterator[Planned]:
     """Yield the cases: the published sizes."""
-    for tokens, contexts, text, quick in (
-        (1, list(PUBLISHED_CONTEXTS), "B=4 S1=1, 768..128K", True),
-        (2, list(PUBLISHED_CONTEXTS), "B=4 S1=2, 768..128K", False),
-        (1, [8192] * 32, "B=32 S1=1, 8192", False),
-        (1, [4096] * 48, "B=48 S1=1, 4096", False),
-    ):
-        make = partial(_case, tokens, contexts)
-        yield Planned(OP, text, make, quick=quick)
+    for tokens, contexts, text, quick in attention.PUBLISHED:
+        yield Planned(OP, text, partial(_case, tokens, contexts), quick=quick)
 
 
 def _case(tokens: int, lengths: list[int]) -> Case:

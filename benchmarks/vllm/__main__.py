@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import multiprocessing
-import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -52,12 +51,11 @@ class Cell(NamedTuple):
 DECODES = [Cell(requests, 2**power) for requests in (1, 16) for power in (12, 14, 16, 17)]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the benchmark; return the process's exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the benchmark."""
     options = _parser().parse_args(arguments)
     with TemporaryDirectory() as folder, ExitStack() as stack:
         _time_steps(options, _start(Path(folder), stack, options))
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -139,4 +137,4 @@ def _dense_fits(cell: Cell, options: argparse.Namespace) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

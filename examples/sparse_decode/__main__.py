@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 from examples import program
-from examples.program import ExampleError
 
 if TYPE_CHECKING:
     from examples.sparse_decode.decode import Step
@@ -29,8 +28,8 @@ _DISTRIBUTIONS = Path(__file__).resolve().parents[2] / ".ci" / "distributions.py
 _OPS = ("plugins/add_custom", "plugins/lightning_indexer", "plugins/sparse_attention")
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the example; return the process's exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the example."""
     parser = program.make_parser("sparse_decode", __doc__)
     parser.add_argument(
         "--no-install",
@@ -45,10 +44,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="deepseek: the sizes of DeepSeek-V3.2, minutes; small: seconds (default: %(default)s)",
     )
     program.add_number(parser, "--steps", 24, "how many steps to decode")
-    return program.run(parser, arguments, _work)
-
-
-def _work(options: argparse.Namespace) -> None:
+    options = parser.parse_args(arguments)
     if options.install:
         _install(program.OUTPUT / "wheels")
     _decode(options)
@@ -58,7 +54,7 @@ def _install(wheelhouse: Path) -> None:
     """Install core, then op by op, and show what `custom-pypto list` prints."""
     # An example may change a virtual environment at will.
     if sys.prefix == sys.base_prefix:
-        raise ExampleError(
+        raise SystemExit(
             "the example installs and removes wheels, so it only runs in a virtual environment;"
             " run it by tox, or with --no-install to use what is installed"
         )
@@ -86,12 +82,12 @@ def _names(*folders: str) -> list[str]:
 
 
 def _run(*command: str | Path, capture: bool = True) -> str:
-    """Run a command; return what it prints, if that is captured. Raises ExampleError."""
+    """Run a command; return what it prints, if that is captured."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=capture, text=True)
     if done.returncode:
         words = " ".join(map(str, command))
         printed = f":\n{done.stdout}{done.stderr}" if capture else "; see its output above"
-        raise ExampleError(f"{words} ended with status {done.returncode}{printed}")
+        raise SystemExit(f"{words} ended with status {done.returncode}{printed}")
     return done.stdout or ""
 
 
@@ -147,4 +143,4 @@ def _closeness_table(steps: Sequence[Step]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -97,9 +97,8 @@ class Session:
         Only what the caches hold is computed (latent, rope key, index key); the queries of a
         prompt's tokens are not needed to decode after it.
         """
-        names = ("w_dkv_kr", "gamma_ckv", "w_idx_k", "in_gamma_k", "in_beta_k")
         # fp32, as the hidden states are made.
-        weights = {name: self.weights[name].float() for name in names}
+        weights = {name: weight.float() for name, weight in self.weights.items()}
         for sequence, context in enumerate(self.sizes.lengths):
             for start in range(0, context - 1, chunk):
                 stop = min(start + chunk, context - 1)
@@ -107,7 +106,7 @@ class Session:
                 positions = torch.arange(start, stop)
                 angles = sin_cos(positions, self.sizes.rope)
                 states = self.states(sequence, start, stop).float()
-                rows = cached_rows(states, *angles, **weights)
+                rows = cached_rows(states, *angles, weights)
                 self.cache.write(slots, *(each.bfloat16() for each in rows))
                 yield stop - start
 

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 from examples import program
-from examples.program import ExampleError
 from examples.vllm_serve import checkpoint
 
 PROMPTS = (
@@ -37,7 +36,7 @@ _OPTIONS = "--served-model-name small --dtype float32 --max-model-len 2048 --enf
 def serve(checkpoint: Path, log: Path) -> Iterator[int]:
     """Start a server, wait until it answers, give its port, and stop it at the end.
 
-    Raises ExampleError when it ends or does not answer; its output is in `log`.
+    Ends the program when it ends or does not answer; its output is in `log`.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -50,11 +49,9 @@ def serve(checkpoint: Path, log: Path) -> Iterator[int]:
         end = time.monotonic() + _START_SECONDS
         while not _is_ready(port):
             if process.poll() is not None:
-                raise ExampleError(f"the server ended with status {process.returncode}; see {log}")
+                raise SystemExit(f"the server ended with status {process.returncode}; see {log}")
             if time.monotonic() > end:
-                raise ExampleError(
-                    f"the server does not answer after {_START_SECONDS} s; see {log}"
-                )
+                raise SystemExit(f"the server does not answer after {_START_SECONDS} s; see {log}")
             time.sleep(_POLL_SECONDS)
         yield port
     finally:
@@ -90,12 +87,12 @@ def complete(port: int, prompt: str, tokens: int) -> dict[str, Any]:
         return choice
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the example; return the process's exit status."""
+def main(arguments: list[str] | None = None) -> None:
+    """Run the example."""
     parser = program.make_parser("vllm_serve", __doc__)
     program.add_number(parser, "--tokens", 32, "tokens of each answer")
     program.add_seed(parser)
-    return program.run(parser, arguments, _serve)
+    _serve(parser.parse_args(arguments))
 
 
 def _serve(options: argparse.Namespace) -> None:
@@ -114,11 +111,11 @@ def _serve(options: argparse.Namespace) -> None:
             tokens, context = answer["token_ids"], answer["prompt_token_ids"]
             gap = checkpoint.full_forward_gap(model, context, tokens)
             if gap >= checkpoint.GAP:
-                raise ExampleError(
+                raise SystemExit(
                     f"vLLM's tokens are not transformers' choice (gap {gap:.1e}); please report it"
                 )
             print(f"  {len(context):5,} tokens, then {len(tokens)}: transformers' own choice")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

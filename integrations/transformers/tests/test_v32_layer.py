@@ -9,9 +9,7 @@ from custom_pypto_transformers import GrowingCache
 from tiny_models import CACHE, append, prompt
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
-from transformers import DynamicCache
-
-from examples.transformers_model import build
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache
 
 pytestmark = pytest.mark.usefixtures("no_grad")
 
@@ -48,7 +46,9 @@ def narrow() -> Any:
     """Latents and index keys of the real sizes, and little else."""
     sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "hidden_size": 64}
     sizes |= {"num_attention_heads": 2, "num_key_value_heads": 2, "q_lora_rank": 32}
-    return build("deepseek_v32", sizes, 0, torch.bfloat16, "custom_pypto").eval()
+    config = AutoConfig.for_model("deepseek_v32", mlp_layer_types=["dense"], **sizes)
+    options = {"dtype": torch.bfloat16, "attn_implementation": "custom_pypto"}
+    return AutoModelForCausalLM.from_config(config, **options).eval()
 
 
 def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:
