@@ -56,7 +56,7 @@ ONE_OF_LATER: dict[str, dict[str, Any]] = {
         "no_rope_layers": [1],
         "kv_source_layers": [0],
     },
-    "dots3_note": {"layer_types": ["indexed_attention"]},
+    "dots3_note_text": {"layer_types": ["indexed_attention"]},
 }
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import (
+    CONFIG_MAPPING,
+    AutoConfig,
     AutoModelForCausalLM,
     AutoModelForImageTextToText,
     DynamicCache,
@@ -20,29 +21,16 @@ from transformers.masking_utils import create_causal_mask
 
 from examples.vllm_serve.checkpoint import SIZES as LARGER_SIZES
 
-# The prefix of each family's classes.
-PREFIXES = {
-    "deepseek_v32": "DeepseekV32",
-    "glm_moe_dsa": "GlmMoeDsa",
-    "axk2": "AXK2",
-    "hy_v4": "HYV4",
-    "hy_v4_vl": "HYV4VL",
-    "mistral_large4": "MistralLarge4",
-    "dots3_note": "Dots3Note",
-    "deepseek_v4": "DeepseekV4",
-    "glm5_next": "Glm5Next",
-}
-
 
 def _that_exist(*families: str) -> tuple[str, ...]:
     """Leave out the families that the installed release is too old for."""
-    return tuple(each for each in families if hasattr(transformers, f"{PREFIXES[each]}Config"))
+    return tuple(each for each in families if each in CONFIG_MAPPING)
 
 
 # Their layers select tokens by their own keys.
 FAMILIES = ("deepseek_v32", "glm_moe_dsa")
 # Their layers do too, and have sinks, scaled queries, shared keys or windows beside it.
-LATER = _that_exist("hy_v4", "hy_v4_vl", "mistral_large4", "dots3_note")
+LATER = _that_exist("hy_v4", "hy_v4_vl", "mistral_large4", "dots3_note_text")
 # Their layers select rows that stand for several tokens.
 WITH_ROWS = _that_exist("deepseek_v4", "glm5_next")
 EVERY_FAMILY = pytest.mark.parametrize("model", FAMILIES + LATER + WITH_ROWS, indirect=True)
@@ -161,7 +149,7 @@ OF_FAMILY = {
         "rope_parameters": {**SIZES["rope_parameters"], "mrope_section": [4, 2, 2]},
     },
     "mistral_large4": MISTRAL_SIZES,
-    "dots3_note": DOTS_SIZES,
+    "dots3_note_text": DOTS_SIZES,
 }
 VISION: dict[str, dict[str, Any]] = {
     "glm5_next": {"depth": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
@@ -178,12 +166,11 @@ DENSE = {
 
 
 def make_config(family: str, **changes: Any) -> Any:
-    name = f"{PREFIXES[family]}{'Text' if family == 'dots3_note' else ''}Config"
     sizes = {**SIZES, **OF_FAMILY.get(family, {}), **changes}
     if (vision := VISION.get(family)) is None:
-        return getattr(transformers, name)(**sizes)
+        return AutoConfig.for_model(family, **sizes)
     vision = {"intermediate_size": 32, **vision}
-    config = getattr(transformers, name)(text_config=sizes, vision_config=vision)
+    config = AutoConfig.for_model(family, text_config=sizes, vision_config=vision)
     config.dtype = sizes.get("dtype")
     return config
 

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 from itertools import product
-from pkgutil import resolve_name
 from types import SimpleNamespace
 from typing import Any
 
@@ -43,14 +42,14 @@ def step_of(model: str, rope: str, down: float = 1.0) -> SimpleNamespace:
     """
     # Here, since environments that run other tests of this folder have no transformers.
     import tiny_models
-    from transformers import DynamicCache
+    from transformers import AutoModel, DynamicCache
 
     changes: dict[str, Any] = {**SIZES, "attn_implementation": "eager"}
     if rope == "yarn":
         changes["rope_parameters"] = {**tiny_models.YARN, "mscale_all_dim": 0.8}
     config = tiny_models.make_config(model, **changes)
-    prefix = f"transformers.models.{model}.modeling_{model}:{tiny_models.PREFIXES[model]}"
-    attention = resolve_name(f"{prefix}Attention")(config, 0).eval()
+    made = AutoModel.from_config(config).eval()
+    attention = made.layers[0].self_attn
     randomize(attention, down)
 
     cache = DynamicCache(config=config)
@@ -59,7 +58,7 @@ def step_of(model: str, rope: str, down: float = 1.0) -> SimpleNamespace:
     before = [layer.keys[:, 0], layer.values[:, 0], layer.indexer_keys]
     x = torch.randn(BATCH, TOKENS, config.hidden_size)
     positions = torch.arange(CACHED, CACHED + TOKENS)
-    cos, sin = resolve_name(f"{prefix}RotaryEmbedding")(config)(x, positions.expand(BATCH, -1))
+    cos, sin = made.rotary_emb(x, positions.expand(BATCH, -1))
     later = torch.arange(CACHED + TOKENS) > positions[:, None]
     mask = torch.zeros(BATCH, 1, *later.shape).masked_fill(later, torch.finfo(x.dtype).min)
     taken: list[Tensor] = []
