@@ -91,11 +91,6 @@ def test_a_custom_mask(model: Any, dtype: torch.dtype) -> None:
 
 
 @EVERY_FAMILY
-def test_zeros_between_ones(model: Any) -> None:
-    assert_falls_back_to_eager(model, lambda: real_logits(model, HOLES), "zeros between ones")
-
-
-@EVERY_FAMILY
 def test_zeros_between_ones_while_it_generates(model: Any) -> None:
     def run() -> Any:
         return model.generate(prompt(2, TOKENS), attention_mask=HOLES, max_new_tokens=5)

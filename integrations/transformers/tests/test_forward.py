@@ -46,16 +46,6 @@ def test_padding(model: Any, mask: Tensor) -> None:
         assert_close(real_logits(model, mask, use_cache=use_cache), wanted)
 
 
-def in_two_pieces(model: Any, ids: Tensor, mask: Tensor, cache: Any, **others: Any) -> Tensor:
-    """The logits of 40 tokens, then 20."""
-    pieces = []
-    for part in (slice(0, 40), slice(40, TOKENS)):
-        given = {name: each[:, part] for name, each in others.items()}
-        seen = mask[:, : part.stop]
-        pieces.append(model(ids[:, part], attention_mask=seen, **given, **{CACHE: cache}).logits)
-    return torch.cat(pieces, 1)
-
-
 @EVERY_FAMILY
 def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) -> None:
     ids = prompt(2, TOKENS)
@@ -67,13 +57,16 @@ def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) ->
 
 @functools.cache
 def pieces(model: Any, name: str, cache: str, implementation: str) -> Tensor:
-    """Positions count from the first real token."""
+    """The logits of 40 tokens, then 20. Positions count from the first real token."""
     mask = PADDINGS[name]
     ids, places = prompt(2, TOKENS), (mask.cumsum(-1) - 1).clamp(min=0)
 
     def run() -> Tensor:
-        made = make_cache(cache, model.config)
-        return in_two_pieces(model, ids, mask, made, position_ids=places)[mask.bool()]
+        logits, kept = [], {CACHE: make_cache(cache, model.config)}
+        for part in (slice(0, 40), slice(40, TOKENS)):
+            given = {"attention_mask": mask[:, : part.stop], "position_ids": places[:, part]}
+            logits.append(model(ids[:, part], **given, **kept).logits)
+        return torch.cat(logits, 1)[mask.bool()]
 
     return under(implementation, model, run)
 
@@ -127,12 +120,6 @@ def test_glm_layers_share_a_selection(cache: bool) -> None:
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 
-@EVERY_FAMILY
-def test_inference_mode(model: Any) -> None:
-    with torch.inference_mode():
-        assert_close_to_eager(model, lambda: model(prompt(1, 30)).logits)
-
-
 def test_key_ranges_move_to_a_device() -> None:
     """As accelerate moves the arguments of a layer of a model on several devices."""
     one = torch.tensor([3])
@@ -140,14 +127,3 @@ def test_key_ranges_move_to_a_device() -> None:
     assert moved.offset == 5
     assert moved.segments is not None
     assert all(tensor.device.type == "meta" for tensor in (moved.first, *moved.segments))
-
-
-@every_family_and_cache("dynamic", "growing", "static")
-def test_the_default_device_is_not_used(model: Any, cache: str) -> None:
-    mask, ids = PADDINGS["left"], prompt(2, TOKENS)
-    # transformers makes a static cache on the default device.
-    first, second = make_cache(cache, model.config), make_cache(cache, model.config)
-    wanted = in_two_pieces(model, ids, mask, first)
-    with torch.device("meta"):
-        found = in_two_pieces(model, ids, mask, second)
-    assert torch.equal(found, wanted)

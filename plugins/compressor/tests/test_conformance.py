@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestCompressor(custom_pypto_testing.Conformance):
-    plugin = "compressor"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestCompressor(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "compressor"
     files = ("test_compressor.py",)

@@ -59,18 +59,3 @@ def test_refuses_and_works_again(
     expected = indexer(**arguments)
     assert_refused(OP, {**arguments, name: value}, name, text, is_of_values=True)
     assert indexer(**arguments).equal(expected)
-
-
-@pytest.mark.parametrize(
-    "op", ["npu_lightning_indexer_pto", "npu_lightning_indexer", "npu_quant_lightning_indexer"]
-)
-def test_a_block_table_of_a_call_that_forgets_layout_key_is_refused_with_it(op: str) -> None:
-    # BSND is the default of the others.
-    arguments = PAGED | ({"layout_key": "BSND"} if op == OP else {})
-    if op == "npu_quant_lightning_indexer":
-        for name in ("query", "key"):
-            arguments[f"{name}_dequant_scale"] = torch.ones(arguments[name].shape[:3])
-            arguments[f"{name}_quant_mode"] = 0
-            arguments[name] = arguments[name].to(torch.int8)
-    text = "must be None unless layout_key is 'PA_BSND'; layout_key is 'BSND'"
-    assert_refused(op, arguments, "block_table", text)

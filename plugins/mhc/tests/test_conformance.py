@@ -3,10 +3,6 @@
 import custom_pypto_testing
 
 
-class TestMhc(custom_pypto_testing.Conformance):
-    plugin = "mhc"
-
-
-class TestIsas(custom_pypto_testing.EveryIsa):
+class TestMhc(custom_pypto_testing.Conformance, custom_pypto_testing.EveryIsa):
     plugin = "mhc"
     files = ("test_mhc.py",)

@@ -100,11 +100,6 @@ def decode(step: SimpleNamespace, weights: LayerWeights) -> tuple[Tensor, list[T
     return values, rows
 
 
-def converted(step: SimpleNamespace, **changes: Any) -> LayerWeights:
-    options: dict[str, Any] = {**conversion_options(step.attention.config), **changes}
-    return convert_weights(step.attention.state_dict(), **options)
-
-
 def distance(actual: Tensor, expected: Tensor) -> float:
     """The relative L2 error."""
     return ((actual - expected).norm() / expected.norm()).item()
@@ -122,7 +117,8 @@ def test_equals_a_layer_of_transformers_and_continues_its_caches(
     model: str, rope: str, down: float
 ) -> None:
     step = step_of(model, rope, down)
-    values, caches = decode(step, converted(step))
+    options: dict[str, Any] = conversion_options(step.attention.config)
+    values, caches = decode(step, convert_weights(step.attention.state_dict(), **options))
     assert distance(values, step.values) <= 1e-5
     assert distance(step.attention.o_proj(values), step.out) <= 1e-5
     for rows, expected in zip(caches, step.after, strict=True):
@@ -132,13 +128,6 @@ def test_equals_a_layer_of_transformers_and_continues_its_caches(
         options = {"heads": 4, "scale": step.attention.scaling, "index_rope": "half_split"}
         for config in (step.attention.config, step.attention.config.to_dict()):
             assert conversion_options(config) == pytest.approx(options)
-
-
-def test_every_option_matters() -> None:
-    step = step_of("deepseek_v32", "yarn")
-    for change in ({"index_rope": "interleaved"}, {"scale": 80**-0.5}, {"rms_epsilon": 1e-4}):
-        values, _ = decode(step, converted(step, **change))
-        assert distance(values, step.values) > 1e-5, change
 
 
 # Without transformers, from here on.
