@@ -14,7 +14,6 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,8 +21,6 @@ INDEX = ROOT / "docs" / "README.md"
 BUILD = ROOT / "build" / "site"
 PAGES = BUILD / "pages"
 HTML = BUILD / "html"
-# A new op needs no line in the list.
-OPS = ("Ops", "plugins/*/README.md")
 
 _SECTION = re.compile(r"^## (.+)\n((?:.*\n)*?)(?=## |\Z)", re.MULTILINE)
 _ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)#:]+\.md)\)", re.MULTILINE)
@@ -38,8 +35,9 @@ def sections() -> dict[str, list[tuple[str, Path]]]:
         title: [(name, (INDEX.parent / path).resolve()) for name, path in _ENTRY.findall(text)]
         for title, text in _SECTION.findall(INDEX.read_text(encoding="utf-8"))
     }
-    title, pattern = OPS
-    found[title] += [(path.parent.name, path) for path in sorted(ROOT.glob(pattern))]
+    # A new op needs no line in the list.
+    readmes = sorted(ROOT.glob("plugins/*/README.md"))
+    found["Ops"] += [(path.parent.name, path) for path in readmes]
     return found
 
 
@@ -80,13 +78,6 @@ def site_text(page: Path, known: set[Path], source: str) -> str:
     return "".join(parts).replace("<details>", "<details markdown>")
 
 
-def images(page: Path) -> Iterator[Path]:
-    """Return the pictures that a page shows."""
-    for image, _, target, _ in _LINK.findall(page.read_text(encoding="utf-8")):
-        if image:
-            yield (page.parent / target).resolve()
-
-
 def stage(source: str, url: str) -> None:
     """Write the pages and the configuration of the site."""
     shutil.rmtree(BUILD, ignore_errors=True)
@@ -95,7 +86,8 @@ def stage(source: str, url: str) -> None:
         copy = PAGES / page.relative_to(ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(site_text(page, known, source), encoding="utf-8")
-        for image in images(page):
+        links = _LINK.findall(page.read_text(encoding="utf-8"))
+        for image in ((page.parent / each[2]).resolve() for each in links if each[0]):
             copy = PAGES / image.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(image, copy)

@@ -23,7 +23,7 @@ from custom_pypto_testing.timing.measured import Measured, number, ratio_of, tim
 
 from benchmarks.run import Run, add_output
 from benchmarks.vllm import engine
-from benchmarks.vllm.engine import OPS, cache_bytes, write
+from benchmarks.vllm.engine import cache_bytes, write
 
 # Rounds of a cell, and seconds for all of them.
 _LEAST, _MOST, _SECONDS = 3, 15, 15.0
@@ -125,7 +125,7 @@ def _time_steps(options: argparse.Namespace, calls: dict[str, Call]) -> None:
             call(engine.decode, *cell)
         steps = {name: Timed(partial(call, engine.step)) for name, call in running.items()}
         times = time_interleaved(steps, _SECONDS, warm=False, least=_LEAST, most=_MOST)
-        shares[cell.name] = calls["ours"](engine.share_of_ops, OPS, _LEAST)
+        shares[cell.name] = calls["ours"](engine.share_of_ops, _LEAST)
         for call in running.values():
             call(engine.abort)
         run.add(Measured("step", cell.name, times))

@@ -11,7 +11,6 @@ import json
 import math
 import os
 import timeit
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from custom_pypto_sparse_attention.ops import TOP_K
 from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from torch.autograd.profiler import profile
 
-OPS = (
+_OPS = (
     "custom_pypto::npu_lightning_indexer_pto",
     "custom_pypto::npu_sparse_flash_attention",
 )
@@ -77,7 +76,7 @@ _TINY = {
 
 
 _llm: Any = None
-_names = itertools.count()
+_numbers = itertools.count()
 
 
 def start(checkpoint: Path, caches: int, longest: int, requests: int) -> None:
@@ -106,19 +105,6 @@ def start(checkpoint: Path, caches: int, longest: int, requests: int) -> None:
         layer.kv_cache.normal_()
 
 
-def _add(tokens: int) -> None:
-    from vllm import SamplingParams
-    from vllm.inputs import TokensPrompt
-
-    name = str(next(_names))
-    generator = torch.Generator().manual_seed(int(name))
-    prompt = torch.randint(3, 1000, (tokens,), generator=generator).tolist()
-    sampling = SamplingParams(
-        temperature=0, max_tokens=_NEW_TOKENS, ignore_eos=True, detokenize=False
-    )
-    _llm.llm_engine.add_request(name, TokensPrompt(prompt_token_ids=prompt), sampling)
-
-
 def _requests() -> dict[str, Any]:
     found: dict[str, Any] = _llm.llm_engine.engine_core.engine_core.scheduler.requests
     return found
@@ -126,8 +112,17 @@ def _requests() -> dict[str, Any]:
 
 def decode(requests: int, context: int) -> None:
     """Begin to decode: each request has a cache of random values."""
-    for _ in range(requests):
-        _add(context)
+    from vllm import SamplingParams
+    from vllm.inputs import TokensPrompt
+
+    sampling = SamplingParams(
+        temperature=0, max_tokens=_NEW_TOKENS, ignore_eos=True, detokenize=False
+    )
+    for number in itertools.islice(_numbers, requests):
+        generator = torch.Generator().manual_seed(number)
+        prompt = torch.randint(3, 1000, (context,), generator=generator).tolist()
+        given = TokensPrompt(prompt_token_ids=prompt)
+        _llm.llm_engine.add_request(str(number), given, sampling)
     for request in _requests().values():
         # As if the cache had been received: the scheduler gives it blocks, and computes the rest.
         request.num_computed_tokens = context - 1
@@ -138,12 +133,12 @@ def step() -> None:
     _llm.llm_engine.step()
 
 
-def share_of_ops(ops: Sequence[str], steps: int) -> float:
-    """Return the share of a step's time that ops take, by torch's profiler."""
+def share_of_ops(steps: int) -> float:
+    """Return the share of a step's time that the two ops take, by torch's profiler."""
     # Kineto, its newer backend, prints at every start and stop.
     with profile(use_kineto=False) as profiler:
         whole = timeit.timeit(_llm.llm_engine.step, number=steps)
-    inside = sum(e.cpu_time_total for e in profiler.key_averages() if e.key in ops)
+    inside = sum(e.cpu_time_total for e in profiler.key_averages() if e.key in _OPS)
     return float(inside) * 1e-6 / whole
 
 
