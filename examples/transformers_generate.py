@@ -132,12 +132,6 @@ def implementations(model: Any) -> tuple[str, ...]:
     return ("eager", *["sdpa"] * model._supports_sdpa, OURS)
 
 
-def make_prompt(length: int, seed: int) -> Tensor:
-    """Return random tokens [1, length]; a longer prompt begins with a shorter one."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randint(1, _SIZES["vocab_size"], (1, length), generator=generator)
-
-
 @dataclass(frozen=True)
 class Generated:
     """The tokens of one implementation after one prompt, and their time."""
@@ -227,7 +221,8 @@ def _compare(options: argparse.Namespace) -> None:
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"  model     {type(model).__name__}, {weights / 1e6:.1f} M random weights, fp32")
     print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
-    prompt = make_prompt(contexts[-1], options.seed)
+    generator = torch.Generator().manual_seed(options.seed)
+    prompt = torch.randint(1, _SIZES["vocab_size"], (1, contexts[-1]), generator=generator)
     total = len(contexts) * len(names)
     made = list(tqdm(generate(model, prompt, contexts, tokens), total=total))
 

@@ -84,10 +84,9 @@ def _weight_quant(rows: int, size: tuple[int, int], bits: int, group: int) -> Ca
 
 def _quant(rows: int, weight: tuple[int, int]) -> Case:
     given, weights = (
-        torch.randint(-128, 128, size, device="cpu", dtype=torch.int8)
-        for size in ((rows, weight[1]), weight)
+        torch.randint(-128, 128, size, dtype=torch.int8) for size in ((rows, weight[1]), weight)
     )
-    scale, row_scale = (torch.rand(size, device="cpu") for size in (weight[0], rows))
+    scale, row_scale = (torch.rand(size) for size in (weight[0], rows))
     op = torch.ops.custom_pypto.npu_quant_matmul
     options = {"pertoken_scale": row_scale, "output_dtype": torch.bfloat16}
 

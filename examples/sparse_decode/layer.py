@@ -20,6 +20,8 @@ DECAY = 0.85
 """The weight of each token relative to the next one."""
 TOPIC_WINDOW = 512
 """How many of the last tokens the topic is averaged over."""
+HISTORY = TOPIC_WINDOW + 2
+"""How many tokens before a token its hidden state depends on."""
 TOPIC_BUCKETS = 256
 TOPIC_WEIGHT = 0.8
 HASH_FACTORS = (7919, 104729, 1299709)
@@ -122,14 +124,9 @@ class HiddenStates:
         topics = torch.randn(TOPIC_BUCKETS, hidden, generator=generator)
         self._topics = topics * TOPIC_WEIGHT
 
-    @property
-    def history(self) -> int:
-        """How many tokens before a token its hidden state depends on."""
-        return TOPIC_WINDOW + 2
-
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Return the bf16 states [t - history, H] of int64 tokens [t], whose first are history."""
-        local = self._local(tokens[self.history - WINDOW + 1 :])
+        """Return the bf16 states [t - HISTORY, H] of int64 tokens [t], whose first are history."""
+        local = self._local(tokens[HISTORY - WINDOW + 1 :])
         states = torch.addmm(local, self._topic_histogram(tokens), self._topics)
         norm = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
         states *= RMS * states.shape[-1] ** 0.5 / norm
@@ -142,7 +139,7 @@ class HiddenStates:
         return functional.embedding_bag(rows, self._tables, mode="sum")
 
     def _topic_histogram(self, tokens: Tensor) -> Tensor:
-        """Return unit vectors [t - history, TOPIC_BUCKETS] of the last TOPIC_WINDOW groups."""
+        """Return unit vectors [t - HISTORY, TOPIC_BUCKETS] of the last TOPIC_WINDOW groups."""
         groups = tokens.unfold(0, 3, 1)
         buckets = (groups * torch.tensor(HASH_FACTORS)).sum(-1) % HASH_PRIME % TOPIC_BUCKETS
         counts = functional.one_hot(buckets, TOPIC_BUCKETS).int().cumsum(0)

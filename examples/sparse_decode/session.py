@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.eager import FusedArguments, cached_rows
-from examples.sparse_decode.layer import HiddenStates, Sizes, make_weights
+from examples.sparse_decode.layer import HISTORY, HiddenStates, Sizes, make_weights
 
 SEED = 20250929
 ROPE_BASE = 10000.0
@@ -88,7 +88,7 @@ class Session:
     def states(self, sequence: int, start: int, stop: int) -> Tensor:
         """Return the hidden states [stop - start, H] of positions; the text is read in a loop."""
         begin = self.starts[sequence]
-        positions = torch.arange(begin + start - self.hidden_states.history, begin + stop)
+        positions = torch.arange(begin + start - HISTORY, begin + stop)
         return self.hidden_states(self._text[positions % len(TEXT)])
 
     def prefill(self, chunk: int = 4096) -> Iterator[int]:
