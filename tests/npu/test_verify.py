@@ -1,14 +1,53 @@
-"""custom-pypto verify, on simulated NPUs."""
+"""custom-pypto verify, on simulated NPUs; its processes are forked: none waits for imports."""
 
+import json
+import signal
 import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from custom_pypto_cli import main, subprocess_call
+from custom_pypto_cli.subprocess_call import Outcome
 from custom_pypto_testing.verification.processes import RUNS
 from programs import run_program
+from readme import code_of
 from simulated import Simulated
-from verifying import Verify
 from worker import RunCode
+
+# As the prologue of subprocess_call.py. The alarm stands in for the end by the parent.
+_RUN = """
+import json, signal, sys
+def report(value, key="value"):
+    print(json.dumps({{key: value}}), flush=True)
+signal.alarm({seconds})
+{arm}
+try:
+    exec({code!r})
+except Exception as error:
+    report(type(error).__name__ + ": " + str(error), "exception")
+    raise
+"""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What the command did."""
+
+    status: int
+    report: str
+    data: Any
+    """The JSON of the report."""
+
+    def of(self, op: str) -> list[dict[str, Any]]:
+        """The results of the checks of an op, or of the machine."""
+        return [each for each in self.data["checks"] if each["subject"] == op]
+
+
+Verify = Callable[..., Verified]
+
 
 # Not the plugin of this name, which has two.
 ONE_OP = "custom_pypto::add_custom"
@@ -29,8 +68,35 @@ Case.run = run
 def verify(
     monkeypatch: pytest.MonkeyPatch, machines: Simulated, opp: dict[str, str], tmp_path: Path
 ) -> Verify:
-    """Runs the command with the kernels of custom opp packages."""
-    return Verify(monkeypatch, machines, opp["custom"], tmp_path)
+    """Runs the command with the kernels of custom opp packages.
+
+    `arm` is code that runs before the checks that it names.
+    """
+    file, packages = tmp_path / "report.md", {"ASCEND_CUSTOM_OPP_PATH": opp["custom"]}
+    armed: dict[str, str] = {}
+
+    def run_child(
+        code: str,
+        *,
+        time_limit: float = subprocess_call.TIME_LIMIT,
+        environment: Mapping[str, str] | None = None,
+    ) -> Outcome:
+        variables = {**packages, **(environment or {})}
+        arms = [text for check, text in armed.items() if f"(*(['{check}'" in code]
+        script = _RUN.format(code=code, seconds=int(time_limit), arm="\n".join(arms))
+        done = machines.server(variables).run(script, [], variables)
+        status = None if done.returncode == -signal.SIGALRM else done.returncode
+        return subprocess_call.judge(status, done.stdout, done.stderr, time_limit)
+
+    def run(*arguments: str, arm: Mapping[str, str] | None = None) -> Verified:
+        armed.update(arm or {})
+        status = main(["verify", *arguments, "--output", str(file)])
+        report = file.read_text(encoding="utf-8")
+        return Verified(status, report, json.loads(*code_of(report, "json")))
+
+    monkeypatch.setattr(subprocess_call, "run", run_child)
+    monkeypatch.setenv("ASCEND_CUSTOM_OPP_PATH", opp["custom"])
+    return run
 
 
 def test_a_right_op_passes_every_check(verify: Verify) -> None:
