@@ -138,7 +138,8 @@ def _parameter(declared: str) -> Parameter:
     """Reads a declaration, such as "at::Tensor& cacheRef"."""
     match = re.fullmatch(r"((?:const )?[\w:<>]+&?) ?(\w*)", " ".join(declared.split()))
     written, name = match.groups() if match else (declared, "")
-    in_cpp = re.sub(r"^std::optional<(.*)>$", r"\1", written)
+    whole = "std::optional<at::Tensor>" if written == "Optional" else written
+    in_cpp = re.sub(r"^std::optional<(.*)>$", r"\1", whole)
     role = _ROLES.get(in_cpp, "attribute")
     if role == "output" and name.endswith("Ref"):
         name, role = name.removesuffix("Ref"), "written_input"

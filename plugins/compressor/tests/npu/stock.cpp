@@ -9,8 +9,9 @@
 namespace {
 
 using custom_pypto_simulator::call;
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::need;
-using Optional = std::optional<at::Tensor>;
+using custom_pypto_simulator::Optional;
 
 void check_inputs(std::initializer_list<const at::Tensor*> tensors,
                   std::initializer_list<Optional> integers, const at::Tensor& x,
@@ -35,12 +36,11 @@ void check_inputs(std::initializer_list<const at::Tensor*> tensors,
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnCompressor, at::Tensor x, at::Tensor wkv, at::Tensor wgate,
-                       at::Tensor& stateCacheRef, at::Tensor ape,
-                       std::optional<at::Tensor> stateBlockTable,
-                       std::optional<at::Tensor> cuSeqlens, std::optional<at::Tensor> seqused,
-                       std::optional<at::Tensor> startPos, int64_t cmpRatio, int64_t coff,
-                       int64_t cacheMode, int64_t stateCacheStrideDim0, bool gradEnabled,
-                       at::Tensor& cmpKv, at::Tensor& softmaxScore, at::Tensor& kv) {
+                       at::Tensor& stateCacheRef, at::Tensor ape, Optional stateBlockTable,
+                       Optional cuSeqlens, Optional seqused, Optional startPos, int64_t cmpRatio,
+                       int64_t coff, int64_t cacheMode, int64_t stateCacheStrideDim0,
+                       bool gradEnabled, at::Tensor& cmpKv, at::Tensor& softmaxScore,
+                       at::Tensor& kv) {
   check_inputs({&x, &wkv, &wgate, &cmpKv}, {stateBlockTable, cuSeqlens, seqused, startPos}, x, wkv,
                cuSeqlens, cmpRatio, coff);
   need(stateCacheRef.stride(0) == stateCacheStrideDim0, "stateCacheStrideDim0 is wrong");
@@ -59,26 +59,18 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnCompressor, at::Tensor x, at::Tensor wkv, at::Tensor
   }
   need(!startPos && stateBlockTable->eq(0).all().item<bool>(),
        "only whole sequences without a state are simulated for training");
-  const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_compressor_train", x, wkv, wgate, ape, cmpRatio, cuSeqlens, seqused, coff);
-  cmpKv.copy_(std::get<0>(results));
-  softmaxScore.copy_(std::get<1>(results));
-  kv.copy_(std::get<2>(results));
+  call_into(std::tie(cmpKv, softmaxScore, kv), "custom_pypto::npu_compressor_train", x, wkv, wgate,
+            ape, cmpRatio, cuSeqlens, seqused, coff);
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnCompressorGrad, at::Tensor x, at::Tensor wkv, at::Tensor wgate,
                        at::Tensor dCmpKv, at::Tensor softmaxScore, at::Tensor kv,
-                       std::optional<at::Tensor> cuSeqlens, std::optional<at::Tensor> seqused,
-                       std::optional<at::Tensor> startPos, int64_t cmpRatio, int64_t coff,
-                       at::Tensor& dX, at::Tensor& dWkv, at::Tensor& dWgate, at::Tensor& dApe) {
+                       Optional cuSeqlens, Optional seqused, Optional startPos, int64_t cmpRatio,
+                       int64_t coff, at::Tensor& dX, at::Tensor& dWkv, at::Tensor& dWgate,
+                       at::Tensor& dApe) {
   check_inputs({&x, &wkv, &wgate, &dCmpKv}, {cuSeqlens, seqused, startPos}, x, wkv, cuSeqlens,
                cmpRatio, coff);
   need(x.numel() > 0 && dCmpKv.numel() > 0, "tensors must not be empty");
-  const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_compressor_backward", dCmpKv, x, wkv, wgate, softmaxScore, kv, cuSeqlens,
-      seqused, startPos, cmpRatio, coff);
-  dX.copy_(std::get<0>(results));
-  dWkv.copy_(std::get<1>(results));
-  dWgate.copy_(std::get<2>(results));
-  dApe.copy_(std::get<3>(results));
+  call_into(std::tie(dX, dWkv, dWgate, dApe), "custom_pypto::npu_compressor_backward", dCmpKv, x,
+            wkv, wgate, softmaxScore, kv, cuSeqlens, seqused, startPos, cmpRatio, coff);
 }

@@ -6,22 +6,17 @@
 #include <optional>
 #include <vector>
 
+using custom_pypto_simulator::Optional;
+using Lists = std::optional<std::vector<at::Tensor>>;
+
 CUSTOM_PYPTO_SIM_ACLNN(aclnnGroupedMatmulV5, std::vector<at::Tensor> x,
-                       std::vector<at::Tensor> weight, std::optional<std::vector<at::Tensor>> bias,
-                       std::optional<std::vector<at::Tensor>> scale,
-                       std::optional<std::vector<at::Tensor>> offset,
-                       std::optional<std::vector<at::Tensor>> antiquant_scale,
-                       std::optional<std::vector<at::Tensor>> antiquant_offset,
-                       std::optional<std::vector<at::Tensor>> per_token_scale,
-                       std::optional<at::Tensor> group_list,
-                       std::optional<std::vector<at::Tensor>> activation_input,
-                       std::optional<std::vector<at::Tensor>> activation_quant_scale,
-                       std::optional<std::vector<at::Tensor>> activation_quant_offset,
-                       int64_t split_item, int64_t group_type, int64_t group_list_type,
-                       int64_t act_type, std::optional<std::vector<int64_t>> tuning_config,
-                       std::vector<at::Tensor> out,
-                       std::optional<std::vector<at::Tensor>> activation_feature,
-                       std::optional<std::vector<at::Tensor>> dynamic_scale) {
+                       std::vector<at::Tensor> weight, Lists bias, Lists scale, Lists offset,
+                       Lists antiquant_scale, Lists antiquant_offset, Lists per_token_scale,
+                       Optional group_list, Lists activation_input, Lists activation_quant_scale,
+                       Lists activation_quant_offset, int64_t split_item, int64_t group_type,
+                       int64_t group_list_type, int64_t act_type,
+                       std::optional<std::vector<int64_t>> tuning_config,
+                       std::vector<at::Tensor> out, Lists activation_feature, Lists dynamic_scale) {
   using custom_pypto_simulator::need;
   need(!activation_feature && !dynamic_scale, "activations are not simulated");
   if (bias) {
@@ -38,22 +33,23 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnGroupedMatmulV5, std::vector<at::Tensor> x,
 }
 
 // The graph engine's operator, in whose lists an empty tensor stands for none.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnGroupedMatmul, std::vector<at::Tensor> x, std::vector<at::Tensor> weight,
-    std::vector<at::Tensor> bias, std::vector<at::Tensor> scale, std::vector<at::Tensor> offset,
-    std::vector<at::Tensor> antiquant_scale, std::vector<at::Tensor> antiquant_offset,
-    std::optional<at::Tensor> group_list, std::optional<at::Tensor> per_token_scale,
-    int64_t split_item, int64_t dtype, bool transpose_weight, bool transpose_x, int64_t group_type,
-    int64_t group_list_type, int64_t act_type, std::vector<int64_t> tuning_config, at::Tensor& y0) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnGroupedMatmul, std::vector<at::Tensor> x,
+                       std::vector<at::Tensor> weight, std::vector<at::Tensor> bias,
+                       std::vector<at::Tensor> scale, std::vector<at::Tensor> offset,
+                       std::vector<at::Tensor> antiquant_scale,
+                       std::vector<at::Tensor> antiquant_offset, Optional group_list,
+                       Optional per_token_scale, int64_t split_item, int64_t dtype,
+                       bool transpose_weight, bool transpose_x, int64_t group_type,
+                       int64_t group_list_type, int64_t act_type,
+                       std::vector<int64_t> tuning_config, at::Tensor& y0) {
   using custom_pypto_simulator::need;
   need(dtype == -1 && !transpose_weight && !transpose_x && !per_token_scale, "not simulated");
-  using Given = std::optional<std::vector<at::Tensor>>;
   const auto given = [](const std::vector<at::Tensor>& list) {
     need(!list.empty(), "every list must have a tensor");
-    return list[0].numel() == 0 ? Given() : Given(list);
+    return list[0].numel() == 0 ? Lists() : Lists(list);
   };
   y0.copy_(custom_pypto_simulator::call<std::vector<at::Tensor>>(
       "custom_pypto::npu_grouped_matmul", x, weight, given(bias), given(scale), given(offset),
-      given(antiquant_scale), given(antiquant_offset), Given(), group_list, Given(), Given(),
-      Given(), split_item, group_type, group_list_type, act_type, tuning_config)[0]);
+      given(antiquant_scale), given(antiquant_offset), Lists(), group_list, Lists(), Lists(),
+      Lists(), split_item, group_type, group_list_type, act_type, tuning_config)[0]);
 }

@@ -8,10 +8,10 @@
 
 namespace {
 
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::kAllTokens;
 using custom_pypto_simulator::need;
-
-using Optional = std::optional<at::Tensor>;
+using custom_pypto_simulator::Optional;
 
 // The limits of every version. None documents empty tensors.
 void check_common(std::initializer_list<const at::Tensor*> tensors, const at::Tensor& query,
@@ -64,12 +64,11 @@ at::Tensor written(const at::Tensor& rows, const Optional& query_lengths,
 // The limits in aclnnLightningIndexer.md ("约束说明" and the table of parameters) of CANN's
 // ops-transformer.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexer, at::Tensor query, at::Tensor key, at::Tensor weights,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_key,
-                       std::optional<at::Tensor> block_table, std::string layout_query,
-                       std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
-                       int64_t pre_tokens, int64_t next_tokens, bool return_values,
-                       at::Tensor& sparse_indices, at::Tensor& sparse_values) {
+                       Optional actual_seq_lengths_query, Optional actual_seq_lengths_key,
+                       Optional block_table, std::string layout_query, std::string layout_key,
+                       int64_t sparse_count, int64_t sparse_mode, int64_t pre_tokens,
+                       int64_t next_tokens, bool return_values, at::Tensor& sparse_indices,
+                       at::Tensor& sparse_values) {
   check_v1({&query, &key, &weights, &sparse_indices}, query, key, actual_seq_lengths_query,
            actual_seq_lengths_key, block_table, layout_query, layout_key, sparse_mode, pre_tokens,
            next_tokens);
@@ -101,9 +100,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexer, at::Tensor query, at::Tensor key, 
 // ops-transformer; its bounds of S1, S2 and B are for sizes that no test has.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerGrad, at::Tensor query, at::Tensor key, at::Tensor dy,
                        at::Tensor sparse_indices, at::Tensor weights,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_key, int64_t headNum,
-                       std::string layout, int64_t sparseMode, int64_t preTokens,
+                       Optional actual_seq_lengths_query, Optional actual_seq_lengths_key,
+                       int64_t headNum, std::string layout, int64_t sparseMode, int64_t preTokens,
                        int64_t nextTokens, bool determinstic, at::Tensor& dq, at::Tensor& dk,
                        at::Tensor& dweights) {
   // They select nothing here.
@@ -122,25 +120,20 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerGrad, at::Tensor query, at::Tensor k
     need(each->has_value() == (layout == "TND"), "lengths go with TND");
   }
   need(query.size(-2) == 64 && sparse_indices.size(-1) == 2048, "N1 must be 64, and TopK 2048");
-  const auto made = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_lightning_indexer_grad", query, key, dy, sparse_indices, weights,
-      actual_seq_lengths_query, actual_seq_lengths_key, layout, sparseMode, kAllTokens, kAllTokens);
-  dq.copy_(std::get<0>(made));
-  dk.copy_(std::get<1>(made));
-  dweights.copy_(std::get<2>(made));
+  call_into(std::tie(dq, dk, dweights), "custom_pypto::npu_lightning_indexer_grad", query, key, dy,
+            sparse_indices, weights, actual_seq_lengths_query, actual_seq_lengths_key, layout,
+            sparseMode, kAllTokens, kAllTokens);
 }
 
 // The limits in torch_npu-npu_quant_lightning_indexer.md ("约束说明" and the parameters) of
 // op-plugin.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexer, at::Tensor query, at::Tensor key,
                        at::Tensor weights, at::Tensor query_dequant_scale,
-                       at::Tensor key_dequant_scale,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_key,
-                       std::optional<at::Tensor> block_table, int64_t query_quant_mode,
-                       int64_t key_quant_mode, std::string layout_query, std::string layout_key,
-                       int64_t sparse_count, int64_t sparse_mode, int64_t pre_tokens,
-                       int64_t next_tokens, at::Tensor& sparse_indices) {
+                       at::Tensor key_dequant_scale, Optional actual_seq_lengths_query,
+                       Optional actual_seq_lengths_key, Optional block_table,
+                       int64_t query_quant_mode, int64_t key_quant_mode, std::string layout_query,
+                       std::string layout_key, int64_t sparse_count, int64_t sparse_mode,
+                       int64_t pre_tokens, int64_t next_tokens, at::Tensor& sparse_indices) {
   check_v1({&query, &key, &weights, &query_dequant_scale, &key_dequant_scale, &sparse_indices},
            query, key, actual_seq_lengths_query, actual_seq_lengths_key, block_table, layout_query,
            layout_key, sparse_mode, pre_tokens, next_tokens);
@@ -190,16 +183,12 @@ void check_v2(std::initializer_list<const at::Tensor*> tensors, const at::Tensor
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
-                       std::optional<at::Tensor> cu_seqlens_q,
-                       std::optional<at::Tensor> cu_seqlens_k, std::optional<at::Tensor> seqused_q,
-                       std::optional<at::Tensor> seqused_k,
-                       std::optional<at::Tensor> cmp_residual_k,
-                       std::optional<at::Tensor> block_table,
-                       std::optional<at::Tensor> output_idx_offset,
-                       std::optional<at::Tensor> metadata, int64_t topk, int64_t max_seqlen_q,
-                       std::string layout_q, std::string layout_k, int64_t mask_mode,
-                       int64_t cmp_ratio, int64_t return_value, at::Tensor& sparse_indices,
-                       at::Tensor& sparse_values) {
+                       Optional cu_seqlens_q, Optional cu_seqlens_k, Optional seqused_q,
+                       Optional seqused_k, Optional cmp_residual_k, Optional block_table,
+                       Optional output_idx_offset, Optional metadata, int64_t topk,
+                       int64_t max_seqlen_q, std::string layout_q, std::string layout_k,
+                       int64_t mask_mode, int64_t cmp_ratio, int64_t return_value,
+                       at::Tensor& sparse_indices, at::Tensor& sparse_values) {
   check_v2({&q, &k, &w, &sparse_indices}, q, k,
            {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
             &output_idx_offset, &metadata},
@@ -209,23 +198,20 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerV2, at::Tensor q, at::Tensor k, at::
        "q must be FLOAT16 or BFLOAT16");
   need(w.scalar_type() == at::kFloat && sparse_values.scalar_type() == at::kFloat,
        "w and values must be FLOAT");
-  const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_lightning_indexer_v2", q, k, w, topk, cu_seqlens_q, cu_seqlens_k,
-      seqused_q, seqused_k, cmp_residual_k, block_table, output_idx_offset, metadata, max_seqlen_q,
-      layout_q, layout_k, mask_mode, cmp_ratio, return_value);
-  sparse_indices.copy_(std::get<0>(found));
-  sparse_values.copy_(std::get<1>(found));
+  call_into(std::tie(sparse_indices, sparse_values), "custom_pypto::npu_lightning_indexer_v2", q, k,
+            w, topk, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, cmp_residual_k, block_table,
+            output_idx_offset, metadata, max_seqlen_q, layout_q, layout_k, mask_mode, cmp_ratio,
+            return_value);
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnQuantLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w, at::Tensor q_descale,
-    at::Tensor k_descale, std::optional<at::Tensor> cu_seqlens_q,
-    std::optional<at::Tensor> cu_seqlens_k, std::optional<at::Tensor> seqused_q,
-    std::optional<at::Tensor> seqused_k, std::optional<at::Tensor> cmp_residual_k,
-    std::optional<at::Tensor> block_table, std::optional<at::Tensor> output_idx_offset,
-    std::optional<at::Tensor> metadata, int64_t topk, int64_t quant_mode, int64_t max_seqlen_q,
-    std::string layout_q, std::string layout_k, int64_t mask_mode, int64_t cmp_ratio,
-    int64_t return_value, at::Tensor& sparse_indices, at::Tensor& sparse_values) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantLightningIndexerV2, at::Tensor q, at::Tensor k, at::Tensor w,
+                       at::Tensor q_descale, at::Tensor k_descale, Optional cu_seqlens_q,
+                       Optional cu_seqlens_k, Optional seqused_q, Optional seqused_k,
+                       Optional cmp_residual_k, Optional block_table, Optional output_idx_offset,
+                       Optional metadata, int64_t topk, int64_t quant_mode, int64_t max_seqlen_q,
+                       std::string layout_q, std::string layout_k, int64_t mask_mode,
+                       int64_t cmp_ratio, int64_t return_value, at::Tensor& sparse_indices,
+                       at::Tensor& sparse_values) {
   check_v2({&q, &k, &w, &q_descale, &k_descale, &sparse_indices}, q, k,
            {&cu_seqlens_q, &cu_seqlens_k, &seqused_q, &seqused_k, &cmp_residual_k, &block_table,
             &output_idx_offset, &metadata},
@@ -236,11 +222,8 @@ CUSTOM_PYPTO_SIM_ACLNN(
     need(each->scalar_type() == at::kHalf, "w and scales must be FLOAT16");
   }
   need(sparse_values.scalar_type() == at::kBFloat16, "values must be BFLOAT16");
-  const auto found = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_quant_lightning_indexer_v2", q, k, w, q_descale, k_descale, topk,
-      quant_mode, cu_seqlens_q, cu_seqlens_k, seqused_q, seqused_k, cmp_residual_k, block_table,
-      output_idx_offset, metadata, max_seqlen_q, layout_q, layout_k, mask_mode, cmp_ratio,
-      return_value);
-  sparse_indices.copy_(std::get<0>(found));
-  sparse_values.copy_(std::get<1>(found));
+  call_into(std::tie(sparse_indices, sparse_values), "custom_pypto::npu_quant_lightning_indexer_v2",
+            q, k, w, q_descale, k_descale, topk, quant_mode, cu_seqlens_q, cu_seqlens_k, seqused_q,
+            seqused_k, cmp_residual_k, block_table, output_idx_offset, metadata, max_seqlen_q,
+            layout_q, layout_k, mask_mode, cmp_ratio, return_value);
 }

@@ -26,11 +26,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnLightningIndexerPrologPto, std::vector<aclTensor> x,
     }
   }
   using Text = std::optional<std::string>;
-  const auto results = custom_pypto_simulator::call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_lightning_indexer_prolog_pto", given[0], given[1], given[2], given[3],
-      given[4], given[5], given[6], given[7], given[8], given[9], given[10], given[11], given[12],
-      given[13], given[14], given[15], layernorm_epsilon_k, Text(layout_query), Text(layout_key));
-  y0.copy_(std::get<0>(results));
-  y1.copy_(std::get<1>(results));
-  y2.copy_(std::get<2>(results));
+  custom_pypto_simulator::call_into(
+      std::tie(y0, y1, y2), "custom_pypto::npu_lightning_indexer_prolog_pto", given[0], given[1],
+      given[2], given[3], given[4], given[5], given[6], given[7], given[8], given[9], given[10],
+      given[11], given[12], given[13], given[14], given[15], layernorm_epsilon_k,
+      Text(layout_query), Text(layout_key));
 }

@@ -12,7 +12,7 @@
 namespace {
 
 using custom_pypto_simulator::need;
-using Optional = std::optional<at::Tensor>;
+using custom_pypto_simulator::Optional;
 
 // int32 sums, exact in fp64, times the scales in fp32.
 void multiply(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& scale,
@@ -34,17 +34,16 @@ void multiply(const at::Tensor& x1, const at::Tensor& x2, const at::Tensor& scal
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV4, at::Tensor x1, at::Tensor x2, at::Tensor scale,
-                       std::optional<at::Tensor> offset, Optional pertoken_scale, Optional bias,
-                       bool transpose_x1, bool transpose_x2, at::Tensor& out) {
+                       Optional offset, Optional pertoken_scale, Optional bias, bool transpose_x1,
+                       bool transpose_x2, at::Tensor& out) {
   need(!offset && !bias && !transpose_x1 && !transpose_x2, "only the plain product is simulated");
   multiply(x1, x2, scale, pertoken_scale, out);
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulWeightNz, at::Tensor x1, const aclTensor& x2,
-                       std::optional<at::Tensor> x1_scale, Optional x2_scale, Optional y_scale,
-                       Optional x1_offset, std::optional<at::Tensor> x2_offset, Optional y_offset,
-                       Optional bias, bool transpose_x1, bool transpose_x2, int64_t group_size,
-                       at::Tensor& out) {
+                       Optional x1_scale, Optional x2_scale, Optional y_scale, Optional x1_offset,
+                       Optional x2_offset, Optional y_offset, Optional bias, bool transpose_x1,
+                       bool transpose_x2, int64_t group_size, at::Tensor& out) {
   need(x2_scale.has_value(), "the scale of x2 is needed");
   need(!y_scale && !x1_offset && !x2_offset && !y_offset && !bias && !transpose_x1 &&
            !transpose_x2 && group_size == 0,

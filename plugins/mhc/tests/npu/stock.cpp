@@ -11,8 +11,9 @@ namespace {
 
 using at::Tensor;
 using custom_pypto_simulator::call;
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::need;
-using Optional = std::optional<Tensor>;
+using custom_pypto_simulator::Optional;
 
 void check_streams(const Tensor& x) {
   const int64_t n = x.size(-2);
@@ -60,10 +61,9 @@ void run_pre(const Tensor& x, const Tensor& phi, const Tensor& alpha, const Tens
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreV2, at::Tensor x, at::Tensor phi, at::Tensor alpha,
-                       at::Tensor bias, std::optional<at::Tensor> gamma, double norm_eps,
-                       double hc_eps, int64_t op_impl_mode, at::Tensor& hin, at::Tensor& h_post,
-                       std::optional<at::Tensor> h_res, std::optional<at::Tensor> inv_rms,
-                       std::optional<at::Tensor> h_mix, std::optional<at::Tensor> h_pre) {
+                       at::Tensor bias, Optional gamma, double norm_eps, double hc_eps,
+                       int64_t op_impl_mode, at::Tensor& hin, at::Tensor& h_post, Optional h_res,
+                       Optional inv_rms, Optional h_mix, Optional h_pre) {
   run_pre(x, phi, alpha, bias, gamma, norm_eps, hc_eps, op_impl_mode, hin, h_post, h_res, inv_rms,
           h_mix, h_pre);
 }
@@ -71,9 +71,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreV2, at::Tensor x, at::Tensor phi, at::Tensor a
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, at::Tensor x, at::Tensor phi, at::Tensor alpha,
                        at::Tensor grad_h_in, at::Tensor grad_h_post, at::Tensor grad_h_res,
                        at::Tensor inv_rms, at::Tensor h_mix, at::Tensor h_pre, at::Tensor h_post,
-                       std::optional<at::Tensor> gamma, std::optional<at::Tensor> grad_x_post,
-                       float hc_eps, at::Tensor& grad_x, at::Tensor& grad_phi,
-                       at::Tensor& grad_alpha, at::Tensor& grad_bias, at::Tensor& grad_gamma) {
+                       Optional gamma, Optional grad_x_post, float hc_eps, at::Tensor& grad_x,
+                       at::Tensor& grad_phi, at::Tensor& grad_alpha, at::Tensor& grad_bias,
+                       at::Tensor& grad_gamma) {
   check_pre(x, phi, alpha, gamma);
   check_floats({&grad_h_post, &grad_h_res, &inv_rms, &h_mix, &h_pre, &h_post});
   need(alpha.numel() == 3, "alpha must have 3 numbers");
@@ -94,7 +94,7 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPreBackward, at::Tensor x, at::Tensor phi, at::Te
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhorn, at::Tensor x, float eps, int64_t num_iters, at::Tensor& y,
-                       std::optional<at::Tensor> norm_out, std::optional<at::Tensor> sum_out) {
+                       Optional norm_out, Optional sum_out) {
   check_floats({&x});
   need(num_iters >= 1 && num_iters <= 100, "numIters must be in [1, 100]");
   need(norm_out.has_value() == sum_out.has_value(), "normOut and sumOut go together");
@@ -112,24 +112,19 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcSinkhornBackward, at::Tensor grad_y, at::Tensor n
   grad_x.copy_(call<Tensor>("custom_pypto::npu_mhc_sinkhorn_backward", grad_y, norm, sum));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPost, at::Tensor x, std::optional<at::Tensor> h_res,
-                       at::Tensor h_out, at::Tensor h_post, at::Tensor& y) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPost, at::Tensor x, Optional h_res, at::Tensor h_out,
+                       at::Tensor h_post, at::Tensor& y) {
   check_streams(x);
   check_floats({&h_post});
   y.copy_(call<Tensor>("custom_pypto::npu_mhc_post", x, h_res, h_out, h_post));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPostBackward, at::Tensor grad_y, at::Tensor x,
-                       std::optional<at::Tensor> h_res, at::Tensor h_out, at::Tensor h_post,
-                       at::Tensor& grad_x, at::Tensor& grad_h_res, at::Tensor& grad_h_out,
-                       at::Tensor& grad_h_post) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnMhcPostBackward, at::Tensor grad_y, at::Tensor x, Optional h_res,
+                       at::Tensor h_out, at::Tensor h_post, at::Tensor& grad_x,
+                       at::Tensor& grad_h_res, at::Tensor& grad_h_out, at::Tensor& grad_h_post) {
   check_streams(x);
   check_floats({&h_post});
   need(x.numel() > 0, "x must not be empty");
-  const auto made = call<std::tuple<Tensor, Tensor, Tensor, Tensor>>(
-      "custom_pypto::npu_mhc_post_backward", grad_y, x, h_res, h_out, h_post);
-  grad_x.copy_(std::get<0>(made));
-  grad_h_res.copy_(std::get<1>(made));
-  grad_h_out.copy_(std::get<2>(made));
-  grad_h_post.copy_(std::get<3>(made));
+  call_into(std::tie(grad_x, grad_h_res, grad_h_out, grad_h_post),
+            "custom_pypto::npu_mhc_post_backward", grad_y, x, h_res, h_out, h_post);
 }

@@ -10,8 +10,9 @@ namespace {
 
 using at::Tensor;
 using custom_pypto_simulator::call;
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::need;
-using Optional = std::optional<Tensor>;
+using custom_pypto_simulator::Optional;
 
 // A scale and its offset in 64 bits: 19 bits of an fp32 number, and an integer of 9 bits.
 constexpr int64_t kScaleBits = 0xffffe000;
@@ -39,7 +40,7 @@ void multiply(const Tensor& x1, const Tensor& x2, Tensor scale, Optional offset,
 
 }  // namespace
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnTransQuantParamV3, at::Tensor scale, std::optional<at::Tensor> offset,
+CUSTOM_PYPTO_SIM_ACLNN(aclnnTransQuantParamV3, at::Tensor scale, Optional offset,
                        int64_t round_mode, at::Tensor& y) {
   need(scale.scalar_type() == at::kFloat && scale.numel() > 0, "scale must be FLOAT");
   need(round_mode == 0, "roundMode must be 0");
@@ -51,12 +52,10 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnTransQuantParamV3, at::Tensor scale, std::optional<a
   }
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2,
-                       std::optional<at::Tensor> x1_scale, at::Tensor x2_scale,
-                       std::optional<at::Tensor> y_scale, std::optional<at::Tensor> x1_offset,
-                       std::optional<at::Tensor> x2_offset, std::optional<at::Tensor> y_offset,
-                       std::optional<at::Tensor> bias, bool transpose_x1, bool transpose_x2,
-                       int64_t group_size, at::Tensor& out) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2, Optional x1_scale,
+                       at::Tensor x2_scale, Optional y_scale, Optional x1_offset,
+                       Optional x2_offset, Optional y_offset, Optional bias, bool transpose_x1,
+                       bool transpose_x2, int64_t group_size, at::Tensor& out) {
   need(!y_scale && !x1_offset && !y_offset, "yScale, x1Offset and yOffset must be null");
   need(!transpose_x1 && !transpose_x2 && group_size == 0, "nothing is transposed or grouped");
   multiply(x1, x2, x2_scale, x2_offset, bias, x1_scale, out);
@@ -64,9 +63,8 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantMatmulV5, at::Tensor x1, at::Tensor x2,
 
 // The operator of graphs.
 CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantBatchMatmulV3, at::Tensor x1, at::Tensor x2, at::Tensor scale,
-                       std::optional<at::Tensor> offset, std::optional<at::Tensor> bias,
-                       std::optional<at::Tensor> pertoken_scale, int64_t dtype, bool transpose_x1,
-                       bool transpose_x2, at::Tensor& y) {
+                       Optional offset, Optional bias, Optional pertoken_scale, int64_t dtype,
+                       bool transpose_x1, bool transpose_x2, at::Tensor& y) {
   const auto of_result = y.scalar_type();
   need(dtype == (of_result == at::kHalf   ? 1
                  : of_result == at::kChar ? 2
@@ -77,14 +75,11 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnQuantBatchMatmulV3, at::Tensor x1, at::Tensor x2, at
   multiply(x1, x2, scale, offset, bias, pertoken_scale, y);
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(aclnnDynamicQuant, at::Tensor x, std::optional<at::Tensor> smooth_scales,
-                       at::Tensor& y, at::Tensor& scale) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnDynamicQuant, at::Tensor x, Optional smooth_scales, at::Tensor& y,
+                       at::Tensor& scale) {
   need(x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16,
        "x must be FLOAT16 or BFLOAT16");
   need(x.dim() > 1, "x must have more than 1 dimension");
-  const auto made =
-      call<std::tuple<Tensor, Tensor>>("custom_pypto::npu_dynamic_quant", x, smooth_scales,
-                                       Optional(), std::optional<int64_t>(), "pertoken", 0.0);
-  y.copy_(std::get<0>(made));
-  scale.copy_(std::get<1>(made));
+  call_into(std::tie(y, scale), "custom_pypto::npu_dynamic_quant", x, smooth_scales, Optional(),
+            std::optional<int64_t>(), "pertoken", 0.0);
 }

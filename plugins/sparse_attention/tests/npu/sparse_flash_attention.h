@@ -16,7 +16,7 @@ namespace {
 using custom_pypto_simulator::call;
 using custom_pypto_simulator::kAllTokens;
 using custom_pypto_simulator::need;
-using Optional = std::optional<at::Tensor>;
+using custom_pypto_simulator::Optional;
 
 bool is_head_count(int64_t heads) {
   return heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0;

@@ -12,11 +12,8 @@ constexpr bool kHasPagedLse = false;
 
 namespace {
 
-using custom_pypto_simulator::call;
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::from_fractal_nz;
-using custom_pypto_simulator::kAllTokens;
-using custom_pypto_simulator::need;
-using Optional = std::optional<at::Tensor>;
 
 // CANN and graphs hold it in fp32.
 bool is_rms_epsilon(double value) { return static_cast<float>(value) == 1e-5F; }
@@ -71,12 +68,9 @@ at::Tensor nz(const at::Tensor& weight) {
 
 void run_mla(const MlaTensors& t, at::Tensor& query, at::Tensor& query_rope, at::Tensor& norm) {
   check_mla(t);
-  const auto results = call<std::tuple<at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_mla_prolog", t.x, nz(t.w_dq), nz(t.w_uq_qr), t.w_uk, nz(t.w_dkv_kr),
-      t.gamma_cq, t.gamma_ckv, t.sin, t.cos, t.cache_index, t.kv_cache, t.kr_cache);
-  query.copy_(std::get<0>(results));
-  query_rope.copy_(std::get<1>(results));
-  norm.copy_(std::get<2>(results));
+  call_into(std::tie(query, query_rope, norm), "custom_pypto::npu_mla_prolog", t.x, nz(t.w_dq),
+            nz(t.w_uq_qr), t.w_uk, nz(t.w_dkv_kr), t.gamma_cq, t.gamma_ckv, t.sin, t.cos,
+            t.cache_index, t.kv_cache, t.kr_cache);
 }
 
 }  // namespace
@@ -117,17 +111,15 @@ CUSTOM_PYPTO_SIM_ACLNN(
     aclnnMlaPrologV3, at::Tensor token_x, at::Tensor weight_dq, at::Tensor weight_uq_qr,
     at::Tensor weight_uk, at::Tensor weight_dkv_kr, at::Tensor rmsnorm_gamma_cq,
     at::Tensor rmsnorm_gamma_ckv, at::Tensor rope_sin, at::Tensor rope_cos, at::Tensor& kv_cacheRef,
-    at::Tensor& kr_cacheRef, at::Tensor cache_index, std::optional<at::Tensor> dequant_scale_x,
-    std::optional<at::Tensor> dequant_scale_w_dq, std::optional<at::Tensor> dequant_scale_w_uq_qr,
-    std::optional<at::Tensor> dequant_scale_w_dkv_kr, std::optional<at::Tensor> quant_scale_ckv,
-    std::optional<at::Tensor> quant_scale_ckr, std::optional<at::Tensor> smooth_scales_cq,
-    std::optional<at::Tensor> actual_seq_len, std::optional<at::Tensor> k_nope_clip_alpha,
-    double rmsnorm_epsilon_cq, double rmsnorm_epsilon_ckv, std::string cache_mode,
-    bool query_norm_flag, int64_t weight_quant_mode, int64_t kv_cache_quant_mode,
-    int64_t query_quant_mode, int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode,
-    int64_t tile_size, double qc_qr_scale, double kc_scale, at::Tensor& query,
-    at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope, at::Tensor& query_norm,
-    at::Tensor& dequant_scale_q_norm) {
+    at::Tensor& kr_cacheRef, at::Tensor cache_index, Optional dequant_scale_x,
+    Optional dequant_scale_w_dq, Optional dequant_scale_w_uq_qr, Optional dequant_scale_w_dkv_kr,
+    Optional quant_scale_ckv, Optional quant_scale_ckr, Optional smooth_scales_cq,
+    Optional actual_seq_len, Optional k_nope_clip_alpha, double rmsnorm_epsilon_cq,
+    double rmsnorm_epsilon_ckv, std::string cache_mode, bool query_norm_flag,
+    int64_t weight_quant_mode, int64_t kv_cache_quant_mode, int64_t query_quant_mode,
+    int64_t ckvkr_repo_mode, int64_t quant_scale_repo_mode, int64_t tile_size, double qc_qr_scale,
+    double kc_scale, at::Tensor& query, at::Tensor& query_rope, at::Tensor& dequant_scale_q_nope,
+    at::Tensor& query_norm, at::Tensor& dequant_scale_q_norm) {
   check_mla_settings(
       {dequant_scale_x, dequant_scale_w_dq, dequant_scale_w_uq_qr, dequant_scale_w_dkv_kr,
        quant_scale_ckv, quant_scale_ckr, smooth_scales_cq, actual_seq_len, k_nope_clip_alpha},
@@ -146,13 +138,12 @@ CUSTOM_PYPTO_SIM_ACLNN(
 CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttentionGrad, at::Tensor query, at::Tensor key,
                        at::Tensor value, at::Tensor sparse_indices, at::Tensor d_out,
                        at::Tensor out, at::Tensor softmax_max, at::Tensor softmax_sum,
-                       std::optional<at::Tensor> actual_seq_lengths_query,
-                       std::optional<at::Tensor> actual_seq_lengths_kv,
-                       std::optional<at::Tensor> query_rope, std::optional<at::Tensor> key_rope,
-                       double scale_value, int64_t sparse_block_size, std::string layout,
-                       int64_t sparse_mode, int64_t pre_tokens, int64_t next_tokens,
-                       bool deterministic, at::Tensor& d_query, at::Tensor& d_key,
-                       at::Tensor& d_value, at::Tensor& d_query_rope, at::Tensor& d_key_rope) {
+                       Optional actual_seq_lengths_query, Optional actual_seq_lengths_kv,
+                       Optional query_rope, Optional key_rope, double scale_value,
+                       int64_t sparse_block_size, std::string layout, int64_t sparse_mode,
+                       int64_t pre_tokens, int64_t next_tokens, bool deterministic,
+                       at::Tensor& d_query, at::Tensor& d_key, at::Tensor& d_value,
+                       at::Tensor& d_query_rope, at::Tensor& d_key_rope) {
   // They select nothing here.
   std::ignore = std::tie(pre_tokens, next_tokens, deterministic);
   need(query_rope && key_rope, "absorbed attention needs ropes");
@@ -171,14 +162,9 @@ CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashAttentionGrad, at::Tensor query, at::Tens
   need(is_valid_first(sparse_indices), "sparse_indices must have their valid values first");
   constexpr int64_t kAbsorbed = 2;
   const Optional none;
-  const auto made = call<std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>>(
-      "custom_pypto::npu_sparse_flash_attention_grad", query, key, value, sparse_indices, d_out,
-      out, softmax_max, softmax_sum, scale_value, sparse_block_size, query_rope.value(),
-      key_rope.value(), actual_seq_lengths_query, actual_seq_lengths_kv, layout, sparse_mode,
-      kAllTokens, kAllTokens, kAbsorbed, none, none, false);
-  d_query.copy_(std::get<0>(made));
-  d_key.copy_(std::get<1>(made));
-  d_value.copy_(std::get<2>(made));
-  d_query_rope.copy_(std::get<3>(made));
-  d_key_rope.copy_(std::get<4>(made));
+  call_into(std::tie(d_query, d_key, d_value, d_query_rope, d_key_rope),
+            "custom_pypto::npu_sparse_flash_attention_grad", query, key, value, sparse_indices,
+            d_out, out, softmax_max, softmax_sum, scale_value, sparse_block_size,
+            query_rope.value(), key_rope.value(), actual_seq_lengths_query, actual_seq_lengths_kv,
+            layout, sparse_mode, kAllTokens, kAllTokens, kAbsorbed, none, none, false);
 }

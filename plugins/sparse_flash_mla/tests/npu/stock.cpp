@@ -9,8 +9,9 @@
 namespace {
 
 using custom_pypto_simulator::call;
+using custom_pypto_simulator::call_into;
 using custom_pypto_simulator::need;
-using Optional = std::optional<at::Tensor>;
+using custom_pypto_simulator::Optional;
 
 constexpr int64_t kMetadataSize = 1024;
 // What the metadata of this simulated machine begins with.
@@ -37,19 +38,17 @@ void check_integers(std::initializer_list<Optional> integers) {
 }  // namespace
 
 // aclnnSparseFlashMla.md, the table of parameters and what it refuses, for Atlas A2.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnSparseFlashMla, at::Tensor q, std::optional<at::Tensor> ori_kv,
-    std::optional<at::Tensor> cmp_kv, std::optional<at::Tensor> ori_sparse_indices,
-    std::optional<at::Tensor> cmp_sparse_indices, std::optional<at::Tensor> ori_block_table,
-    std::optional<at::Tensor> cmp_block_table, std::optional<at::Tensor> cu_seqlens_q,
-    std::optional<at::Tensor> cu_seqlens_ori_kv, std::optional<at::Tensor> cu_seqlens_cmp_kv,
-    std::optional<at::Tensor> seqused_q, std::optional<at::Tensor> seqused_ori_kv,
-    std::optional<at::Tensor> seqused_cmp_kv, std::optional<at::Tensor> cmp_residual_kv,
-    std::optional<at::Tensor> ori_topk_length, std::optional<at::Tensor> cmp_topk_length,
-    std::optional<at::Tensor> sinks, std::optional<at::Tensor> metadata, double softmax_scale,
-    int64_t cmp_ratio, int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left,
-    int64_t ori_win_right, std::string layout_q, std::string layout_kv, int64_t topk_value_mode,
-    bool return_softmax_lse, at::Tensor& attn_out, at::Tensor& softmax_lse) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMla, at::Tensor q, Optional ori_kv, Optional cmp_kv,
+                       Optional ori_sparse_indices, Optional cmp_sparse_indices,
+                       Optional ori_block_table, Optional cmp_block_table, Optional cu_seqlens_q,
+                       Optional cu_seqlens_ori_kv, Optional cu_seqlens_cmp_kv, Optional seqused_q,
+                       Optional seqused_ori_kv, Optional seqused_cmp_kv, Optional cmp_residual_kv,
+                       Optional ori_topk_length, Optional cmp_topk_length, Optional sinks,
+                       Optional metadata, double softmax_scale, int64_t cmp_ratio,
+                       int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left,
+                       int64_t ori_win_right, std::string layout_q, std::string layout_kv,
+                       int64_t topk_value_mode, bool return_softmax_lse, at::Tensor& attn_out,
+                       at::Tensor& softmax_lse) {
   const int64_t heads = q.size(-2);
   check_queries(q, ori_win_left, ori_win_right, ori_sparse_indices.has_value());
   need(heads >= 1 && heads <= 128 && (heads & (heads - 1)) == 0, "N1 must be a power of 2");
@@ -77,17 +76,16 @@ CUSTOM_PYPTO_SIM_ACLNN(
   softmax_lse.copy_(lse.masked_fill(lse.isinf(), 0));
 }
 
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnSparseFlashMlaMetadata, std::optional<at::Tensor> cu_seqlens_q,
-    std::optional<at::Tensor> cu_seqlens_ori_kv, std::optional<at::Tensor> cu_seqlens_cmp_kv,
-    std::optional<at::Tensor> seqused_q, std::optional<at::Tensor> seqused_ori_kv,
-    std::optional<at::Tensor> seqused_cmp_kv, std::optional<at::Tensor> cmp_residual_kv,
-    std::optional<at::Tensor> ori_topk_length, std::optional<at::Tensor> cmp_topk_length,
-    int64_t num_heads_q, int64_t num_heads_kv, int64_t head_dim, int64_t batch_size,
-    int64_t max_seqlen_q, int64_t max_seqlen_ori_kv, int64_t max_seqlen_cmp_kv, int64_t ori_topk,
-    int64_t cmp_topk, int64_t cmp_ratio, int64_t ori_mask_mode, int64_t cmp_mask_mode,
-    int64_t ori_win_left, int64_t ori_win_right, std::string layout_q, std::string layout_kv,
-    bool has_ori_kv, bool has_cmp_kv, at::Tensor& metadata) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaMetadata, Optional cu_seqlens_q,
+                       Optional cu_seqlens_ori_kv, Optional cu_seqlens_cmp_kv, Optional seqused_q,
+                       Optional seqused_ori_kv, Optional seqused_cmp_kv, Optional cmp_residual_kv,
+                       Optional ori_topk_length, Optional cmp_topk_length, int64_t num_heads_q,
+                       int64_t num_heads_kv, int64_t head_dim, int64_t batch_size,
+                       int64_t max_seqlen_q, int64_t max_seqlen_ori_kv, int64_t max_seqlen_cmp_kv,
+                       int64_t ori_topk, int64_t cmp_topk, int64_t cmp_ratio, int64_t ori_mask_mode,
+                       int64_t cmp_mask_mode, int64_t ori_win_left, int64_t ori_win_right,
+                       std::string layout_q, std::string layout_kv, bool has_ori_kv,
+                       bool has_cmp_kv, at::Tensor& metadata) {
   check_integers({cu_seqlens_q, cu_seqlens_ori_kv, cu_seqlens_cmp_kv, seqused_q, seqused_ori_kv,
                   seqused_cmp_kv, cmp_residual_kv, ori_topk_length, cmp_topk_length});
   need(num_heads_q >= 1 && num_heads_q <= 128 && num_heads_kv == 1 && head_dim == 512,
@@ -107,37 +105,28 @@ CUSTOM_PYPTO_SIM_ACLNN(
 }
 
 // torchapi_sparse_flash_mla_grad.md, for Atlas A2.
-CUSTOM_PYPTO_SIM_ACLNN(
-    aclnnSparseFlashMlaGrad, at::Tensor query, at::Tensor d_out, at::Tensor out, at::Tensor lse,
-    std::optional<at::Tensor> ori_kv, std::optional<at::Tensor> cmp_kv,
-    std::optional<at::Tensor> ori_sparse_indices, std::optional<at::Tensor> cmp_sparse_indices,
-    std::optional<at::Tensor> cu_seqlens_q, std::optional<at::Tensor> cu_seqlens_ori_kv,
-    std::optional<at::Tensor> cu_seqlens_cmp_kv, std::optional<at::Tensor> seqused_q,
-    std::optional<at::Tensor> seqused_ori_kv, std::optional<at::Tensor> seqused_cmp_kv,
-    std::optional<at::Tensor> cmp_residual_kv, std::optional<at::Tensor> ori_topk_length,
-    std::optional<at::Tensor> cmp_topk_length, std::optional<at::Tensor> sinks,
-    std::optional<at::Tensor> metadata, double scale_value, int64_t cmp_ratio,
-    int64_t ori_mask_mode, int64_t cmp_mask_mode, int64_t ori_win_left, int64_t ori_win_right,
-    std::string layout_q, std::string layout_kv, at::Tensor& d_query, at::Tensor& d_ori_kv,
-    at::Tensor& d_cmp_kv, at::Tensor& d_sinks, at::Tensor& ori_softmax_l1_norm,
-    at::Tensor& cmp_softmax_l1_norm) {
+CUSTOM_PYPTO_SIM_ACLNN(aclnnSparseFlashMlaGrad, at::Tensor query, at::Tensor d_out, at::Tensor out,
+                       at::Tensor lse, Optional ori_kv, Optional cmp_kv,
+                       Optional ori_sparse_indices, Optional cmp_sparse_indices,
+                       Optional cu_seqlens_q, Optional cu_seqlens_ori_kv,
+                       Optional cu_seqlens_cmp_kv, Optional seqused_q, Optional seqused_ori_kv,
+                       Optional seqused_cmp_kv, Optional cmp_residual_kv, Optional ori_topk_length,
+                       Optional cmp_topk_length, Optional sinks, Optional metadata,
+                       double scale_value, int64_t cmp_ratio, int64_t ori_mask_mode,
+                       int64_t cmp_mask_mode, int64_t ori_win_left, int64_t ori_win_right,
+                       std::string layout_q, std::string layout_kv, at::Tensor& d_query,
+                       at::Tensor& d_ori_kv, at::Tensor& d_cmp_kv, at::Tensor& d_sinks,
+                       at::Tensor& ori_softmax_l1_norm, at::Tensor& cmp_softmax_l1_norm) {
   check_queries(query, ori_win_left, ori_win_right, false);
   need(ori_kv && sinks && !metadata, "ori_kv and sinks are required, metadata must be null");
   need(!seqused_q && !seqused_ori_kv && !seqused_cmp_kv, "seqused must be null");
   need(!ori_topk_length && !cmp_topk_length, "topk_length must be null");
   need(ori_mask_mode == 4 && cmp_mask_mode == 3, "the masks must be 4 and 3");
-  using Tensors =
-      std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
-  const auto [dq, dori, dcmp, dsinks, ori_norm, cmp_norm] = call<Tensors>(
+  call_into(
+      std::tie(d_query, d_ori_kv, d_cmp_kv, d_sinks, ori_softmax_l1_norm, cmp_softmax_l1_norm),
       "custom_pypto::npu_sparse_flash_mla_grad", query, d_out, out, lse, ori_kv, given(cmp_kv),
       given(ori_sparse_indices), given(cmp_sparse_indices), cu_seqlens_q, cu_seqlens_ori_kv,
       cu_seqlens_cmp_kv, seqused_q, seqused_ori_kv, seqused_cmp_kv, cmp_residual_kv,
       ori_topk_length, cmp_topk_length, sinks, metadata, std::optional<double>(scale_value),
       cmp_ratio, ori_mask_mode, cmp_mask_mode, ori_win_left, ori_win_right, layout_q, layout_kv);
-  d_query.copy_(dq);
-  d_ori_kv.copy_(dori);
-  d_cmp_kv.copy_(dcmp);
-  d_sinks.copy_(dsinks);
-  ori_softmax_l1_norm.copy_(ori_norm);
-  cmp_softmax_l1_norm.copy_(cmp_norm);
 }

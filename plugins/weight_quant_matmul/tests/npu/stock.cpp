@@ -9,7 +9,7 @@ namespace {
 
 using at::Tensor;
 using custom_pypto_simulator::need;
-using Optional = std::optional<Tensor>;
+using custom_pypto_simulator::Optional;
 
 void run(const Tensor& x, const Tensor& weight, const Tensor& scale, const Optional& offset,
          const Optional& quant_scale, const Optional& quant_offset, const Optional& bias,
@@ -31,19 +31,17 @@ void run(const Tensor& x, const Tensor& weight, const Tensor& scale, const Optio
 }  // namespace
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnWeightQuantBatchMatmulV3, at::Tensor x, at::Tensor weight,
-                       at::Tensor antiquant_scale, std::optional<at::Tensor> antiquant_offset,
-                       std::optional<at::Tensor> quant_scale,
-                       std::optional<at::Tensor> quant_offset, std::optional<at::Tensor> bias,
-                       int64_t antiquant_group_size, int64_t inner_precise, at::Tensor& y) {
+                       at::Tensor antiquant_scale, Optional antiquant_offset, Optional quant_scale,
+                       Optional quant_offset, Optional bias, int64_t antiquant_group_size,
+                       int64_t inner_precise, at::Tensor& y) {
   run(x, weight, antiquant_scale, antiquant_offset, quant_scale, quant_offset, bias,
       antiquant_group_size, inner_precise, y);
 }
 
 CUSTOM_PYPTO_SIM_ACLNN(aclnnWeightQuantBatchMatmulV2, at::Tensor x, at::Tensor weight,
-                       at::Tensor antiquant_scale, std::optional<at::Tensor> antiquant_offset,
-                       std::optional<at::Tensor> quant_scale,
-                       std::optional<at::Tensor> quant_offset, std::optional<at::Tensor> bias,
-                       int64_t antiquant_group_size, at::Tensor& y) {
+                       at::Tensor antiquant_scale, Optional antiquant_offset, Optional quant_scale,
+                       Optional quant_offset, Optional bias, int64_t antiquant_group_size,
+                       at::Tensor& y) {
   run(x, weight, antiquant_scale, antiquant_offset, quant_scale, quant_offset, bias,
       antiquant_group_size, 0, y);
 }

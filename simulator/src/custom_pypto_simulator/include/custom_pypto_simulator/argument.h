@@ -2,7 +2,7 @@
 //
 //   C++ parameter                       C argument           in the graph engine's op
 //   at::Tensor                          const aclTensor*     input
-//   std::optional<at::Tensor>           const aclTensor*     optional input
+//   Optional, std::optional<at::Tensor> const aclTensor*     optional input
 //   std::vector<at::Tensor>             const aclTensorList* dynamic input
 //   std::vector<aclTensor>              const aclTensorList* dynamic input, raw
 //   at::Tensor&                         aclTensor*           output, or written in place
@@ -33,6 +33,8 @@
 #include "custom_pypto_simulator/objects.h"
 
 namespace custom_pypto_simulator {
+
+using Optional = std::optional<at::Tensor>;
 
 // Throws unless the tensor is a strided view that stays inside its storage.
 inline void check_tensor(const aclTensor& tensor) {

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -34,6 +35,15 @@ Result call(const std::string& name, Args&&... args) {
     const bool is_one = stack.size() == 1;
     return (is_one ? stack[0] : c10::IValue(c10::ivalue::Tuple::create(stack))).to<Result>();
   }
+}
+
+// Calls a torch op, and copies its results into the tensors of `outputs`, a std::tie of them.
+template <class Outputs, class... Args>
+void call_into(const Outputs& outputs, const std::string& name, Args&&... args) {
+  torch::jit::Stack stack{c10::IValue(std::forward<Args>(args))...};
+  run_aten(name, stack);
+  size_t next = 0;
+  std::apply([&](auto&... output) { (output.copy_(stack.at(next++).toTensor()), ...); }, outputs);
 }
 
 }  // namespace custom_pypto_simulator
