@@ -90,14 +90,10 @@ def _read_rules(data: Iterable[Mapping[str, Any]]) -> tuple[Rule, ...]:
     rules = []
     for index, each in enumerate(data):
         with at(f"[{index}] (of {each['argument']!r})"):
-            rules.append(
-                Rule(
-                    each["argument"],
-                    expression.parse(each["check"]),
-                    None if each["when"] is None else expression.parse(each["when"]),
-                    expression.parse_message(each["message"]),
-                )
-            )
+            check, when = expression.parse(each["check"]), each["when"]
+            when = None if when is None else expression.parse(when)
+            message = expression.parse_message(each["message"])
+            rules.append(Rule(each["argument"], check, when, message))
     return tuple(rules)
 
 

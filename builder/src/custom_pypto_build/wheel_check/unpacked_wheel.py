@@ -26,7 +26,6 @@ _NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?(-[^-]+){3}\.whl")
 # zipfile raises these where an archive is damaged, or made to look so.
 _DAMAGES = (
     EOFError,
-    NotImplementedError,
     OSError,
     OverflowError,
     RuntimeError,
