@@ -1,6 +1,5 @@
 """The checks of a contract: which they are, in which order, and with which messages."""
 
-# ruff: noqa: E501
 import ast
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,7 +8,6 @@ import golden
 from custom_pypto_contract import checks, ops_file
 from custom_pypto_contract.checks import Bind, Check, Each, Step
 from custom_pypto_contract.contract import OpContract
-from custom_pypto_contract.expression import Message
 
 CONTRACTS = Path(__file__).with_name("contracts")
 
@@ -18,7 +16,11 @@ def written(steps: Iterable[Step], pad: str = "") -> Iterator[str]:
     for step in steps:
         if isinstance(step, Check):
             kind = "relate" if step.is_of_sizes else "check"
-            yield f"{pad}{kind} {step.argument}: {ast.unparse(step.condition)} -- {message_text(step.message)}"
+            message = "".join(
+                each if isinstance(each, str) else f"{{{ast.unparse(each)}}}"
+                for each in step.message
+            )
+            yield f"{pad}{kind} {step.argument}: {ast.unparse(step.condition)} -- {message}"
         elif isinstance(step, Bind):
             once = " unless bound" if step.may_be_bound else ""
             yield f"{pad}{step.dim} = {ast.unparse(step.value)}{once}"
@@ -29,12 +31,6 @@ def written(steps: Iterable[Step], pad: str = "") -> Iterator[str]:
             for condition, inner in step.cases:
                 yield f"{pad}if {ast.unparse(condition)}"
                 yield from written(inner, f"{pad}  ")
-
-
-def message_text(message: Message) -> str:
-    return "".join(
-        each if isinstance(each, str) else f"{{{ast.unparse(each)}}}" for each in message
-    )
 
 
 def all_checks(op: OpContract) -> list[str]:
