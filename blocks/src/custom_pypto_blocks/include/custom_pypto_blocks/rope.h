@@ -10,19 +10,6 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 
-// Rotates `size` elements of x by as many angles; even elements come first in out, then odd ones.
-// out must not be x.
-template <class T>
-void rope(const T* x, int64_t size, const float* sin, const float* cos, T* out) {
-  const int64_t half = size / 2;
-  for (int64_t i = 0; i < half; ++i) {
-    const float even = static_cast<float>(x[2 * i]);
-    const float odd = static_cast<float>(x[2 * i + 1]);
-    out[i] = static_cast<T>(even * cos[i] - odd * sin[i]);
-    out[half + i] = static_cast<T>(odd * cos[half + i] + even * sin[half + i]);
-  }
-}
-
 // Sines and cosines of each token's angles, [tokens, size].
 class Angles {
  public:
@@ -32,10 +19,19 @@ class Angles {
   const float* sin(int64_t token) const { return sin_.data() + token * size_; }
   const float* cos(int64_t token) const { return cos_.data() + token * size_; }
 
-  // Rotates as many elements of a row of x as the token has angles. out must not be x.
+  // Rotates as many elements of a row of x as the token has angles; even elements come first in
+  // out, then odd ones. out must not be x.
   template <class T>
   void rotate(int64_t token, const T* x, T* out) const {
-    rope(x, size_, sin(token), cos(token), out);
+    const float* const sin = this->sin(token);
+    const float* const cos = this->cos(token);
+    const int64_t half = size_ / 2;
+    for (int64_t i = 0; i < half; ++i) {
+      const float even = static_cast<float>(x[2 * i]);
+      const float odd = static_cast<float>(x[2 * i + 1]);
+      out[i] = static_cast<T>(even * cos[i] - odd * sin[i]);
+      out[half + i] = static_cast<T>(odd * cos[half + i] + even * sin[half + i]);
+    }
   }
 
  private:

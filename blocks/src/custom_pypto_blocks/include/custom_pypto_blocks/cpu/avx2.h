@@ -13,7 +13,6 @@ using F32 = __m256;
 typedef int32_t I32 __attribute__((vector_size(32)));
 
 inline constexpr int kLanes = 8;
-inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 2;
 
 inline F32 load(const float* p) { return _mm256_loadu_ps(p); }

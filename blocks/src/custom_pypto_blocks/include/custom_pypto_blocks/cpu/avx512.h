@@ -20,7 +20,6 @@ using F32 = __m512;
 typedef int32_t I32 __attribute__((vector_size(64)));
 
 inline constexpr int kLanes = 16;
-inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 4;
 
 inline F32 load(const float* p) { return _mm512_loadu_ps(p); }

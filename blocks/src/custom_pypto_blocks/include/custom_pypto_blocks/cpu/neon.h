@@ -13,7 +13,6 @@ using F32 = float32x4_t;
 using I32 = int32x4_t;
 
 inline constexpr int kLanes = 4;
-inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 4;
 
 inline F32 load(const float* p) { return vld1q_f32(p); }

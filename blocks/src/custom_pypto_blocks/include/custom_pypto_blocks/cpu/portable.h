@@ -11,7 +11,6 @@ typedef float F32 __attribute__((vector_size(16)));
 typedef int32_t I32 __attribute__((vector_size(16)));
 
 inline constexpr int kLanes = 4;
-inline constexpr int kTileRows = 4;
 inline constexpr int kTileVectors = 2;
 
 inline F32 load(const float* p) {

@@ -3,11 +3,10 @@
 // express. Together they give:
 //
 //   F32, I32                     kLanes numbers of fp32, of int32
-//   kTileRows, kTileVectors      size of a tile: its sums, panel vectors and one broadcast must fit
-//                                the registers
+//   kTileVectors                 panel vectors of a tile: its sums, these vectors and one broadcast
+//                                must fit the registers
 //   load, store                  at any alignment; Bf16 and Fp16 are widened and rounded to
-//   nearest;
-//                                int8_t is only loaded
+//                                nearest; int8_t is only loaded
 //   Int4Numbers(scale, shift)    its load(p, x) gives number * scale + shift of 2 * kLanes numbers
 //                                of 4 bits, in x[0] of the first of each byte
 //   broadcast, broadcast_int, zero
