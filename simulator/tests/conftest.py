@@ -5,23 +5,21 @@ ops, and environment variables are read once.
 """
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from custom_pypto_simulator_build import build_kernels
-from script import KERNELS, Run, Runner
+from script import KERNELS, Run, run_script
+from simulated import Simulated
 
 
 @pytest.fixture(scope="session")
-def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runner]:
-    """Runs scripts with the kernels of both vendors in kernels/."""
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a script with the kernels of both vendors in kernels/; its assertions are the test's."""
     vendors = build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))
     opp = f"{vendors['tests']}:{vendors['outdated']}"
-    started = Runner(tmp_path_factory.mktemp("runner"), opp)
-    yield started
-    started.close()
-
-
-@pytest.fixture
-def run(runner: Runner) -> Run:
-    """Runs a script under the simulator; its assertions are the test's."""
-    return runner.run
+    folder = tmp_path_factory.mktemp("runner")
+    simulated = Simulated(folder, ["torchair"], [Path(__file__).parent])
+    yield partial(run_script, simulated, ASCEND_CUSTOM_OPP_PATH=opp)
+    simulated.close()

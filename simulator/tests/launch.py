@@ -17,17 +17,11 @@ def expect_success(phase: int, code: int) -> None:
         raise RuntimeError(f"phase {phase}: {code}: {text}")
 
 
-def address(name: str) -> int | None:
-    """Where torch_npu finds a function of an opp package or of CANN."""
-    find = ctypes.CDLL("libtorch_npu.so")._Z16GetOpApiFuncAddrPKc
-    find.restype = ctypes.c_void_p
-    found: int | None = find(name.encode())
-    return found
-
-
 def function(name: str, result: Any = ctypes.c_int) -> Any:
     """A function of an opp package or of CANN, as torch_npu finds it."""
-    found = address(name)
+    find = ctypes.CDLL("libtorch_npu.so")._Z16GetOpApiFuncAddrPKc
+    find.restype = ctypes.c_void_p
+    found = find(name.encode())
     assert found, f"{name} was not found"
     return ctypes.CFUNCTYPE(result)(found)
 

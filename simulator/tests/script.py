@@ -39,32 +39,22 @@ def raises(*texts, error=RuntimeError):
 Run = Callable[..., None]
 
 
-class Runner:
-    """Runs scripts, each in a process that is forked from one that has done the imports."""
+def run_script(
+    simulated: Simulated,
+    script: str,
+    *,
+    prelude: str = PRELUDE,
+    prints: str = "",
+    fails: str = "",
+    **environment: object,
+) -> None:
+    """Runs a script with these environment variables, and checks that it succeeds.
 
-    def __init__(self, folder: Path, opp: str) -> None:
-        """`folder` takes what the processes write; `opp` is their ASCEND_CUSTOM_OPP_PATH."""
-        self._opp = opp
-        self._simulated = Simulated(folder, ["torchair"], [Path(__file__).parent])
-        self.close = self._simulated.close
-
-    def run(
-        self,
-        script: str,
-        *,
-        prelude: str = PRELUDE,
-        prints: str = "",
-        fails: str = "",
-        **environment: object,
-    ) -> None:
-        """Runs a script with these environment variables, and checks that it succeeds.
-
-        With `prints`, that is the last line of its output; with `fails`, it must fail and say that.
-        """
-        environment = {"ASCEND_CUSTOM_OPP_PATH": self._opp, **environment}
-        variables = {name: str(value) for name, value in environment.items()}
-        code = prelude + textwrap.dedent(script)
-        done = self._simulated.server(variables).run(code, [], variables)
-        assert (done.returncode != 0) is bool(fails), done.stdout + done.stderr
-        assert fails in done.stderr
-        assert not prints or done.stdout.splitlines()[-1] == prints
+    With `prints`, that is the last line of its output; with `fails`, it must fail and say that.
+    """
+    variables = {name: str(value) for name, value in environment.items()}
+    code = prelude + textwrap.dedent(script)
+    done = simulated.server(variables).run(code, [], variables)
+    assert (done.returncode != 0) is bool(fails), done.stdout + done.stderr
+    assert fails in done.stderr
+    assert not prints or done.stdout.splitlines()[-1] == prints
