@@ -130,7 +130,8 @@ def assert_right(plain: Path, form: Any, *more: str, only: str = "") -> None:
 
 @pytest.fixture(autouse=True)
 def _without_amx(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    capabilities = {**torch.cpu.get_capabilities(), "amx_tile": False}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
 
 
 def allow_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,11 +17,18 @@ class FakeVllm:
         self.module("vllm").__version__ = f"{names.NEWEST}.0+cpu"  # type: ignore[attr-defined]
         for name, (module, used) in names.NAMES.items():
             has = {each.partition("(")[0]: _function(each) for each in used}
-            made = has.get("") if name == name.lower() else type(name, (), has)
-            setattr(self.module(module), name, made)
+            path = f"{module}.{name}"
+            is_module = any(path == each for each, _ in names.NAMES.values())
+            made = self.module(path) if is_module else has.pop("", None) or type(name, (), {})
+            for each, value in has.items():
+                setattr(made, each, value)
+            if not module.startswith("torch"):
+                setattr(self.module(module), name, made)
 
     def module(self, name: str) -> ModuleType:
         if name not in sys.modules:
+            if parent := name.rpartition(".")[0]:
+                self.module(parent)
             self.monkeypatch.setitem(sys.modules, name, ModuleType(name))
         return sys.modules[name]
 

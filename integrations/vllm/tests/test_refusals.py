@@ -58,7 +58,7 @@ def make_config(architecture: str = V32, **changes: Any) -> Any:
 @pytest.fixture
 def platform(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return our platform over one that restricts a config, as vLLM's does with MLA."""
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
 
     class CpuPlatform:
         @classmethod
@@ -74,8 +74,8 @@ def platform(vllm: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
         ) -> str:
             return "theirs"
 
-    vllm.module("vllm.platforms").cpu_platform_plugin = lambda: "the class"
-    vllm.module("vllm.utils.import_utils").resolve_obj_by_qualname = lambda qualname: CpuPlatform
+    vllm.module("vllm.platforms").cpu_platform_plugin = lambda: "vllm.platforms.zen.OfMachine"
+    vllm.module("vllm.platforms.zen").OfMachine = CpuPlatform
     import custom_pypto_vllm.platform as module
 
     return module.SparseCpuPlatform
@@ -185,7 +185,7 @@ def test_a_setting_or_checkpoint_is_refused_that_another_model_may_have(
 
 def test_floats_where_the_cpu_has_amx(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """vLLM's own kernels serve DeepSeek-V4's; without blocks there are none for another model."""
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: True)
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": True})
     for bits in (4, 8):
         floats = quantised(bits, type="float")
         assert EIGHT in refusal(platform, make_config(**{QUANTISED: floats}))
@@ -241,7 +241,8 @@ SERVED: list[dict[str, Any]] = [
 def test_served_models_have_no_limits_of_vllms_own_kernel(
     platform: Any, monkeypatch: pytest.MonkeyPatch, architecture: str, changes: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: "quant_config" in changes)
+    capabilities = {"amx_tile": "quant_config" in changes}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
     if FOUR_BITS in changes.values():
         monkeypatch.setattr(torch.ops._C, "cpu_gemm_wna16", object(), raising=False)
     config = make_config(architecture, **changes)

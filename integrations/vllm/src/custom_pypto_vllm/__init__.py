@@ -30,14 +30,16 @@ def find_platform() -> str | None:
 
 
 def register_layer() -> None:
-    """Replace layers and models that are served, whatever the platform of a CPU is."""
+    """Replace what is served, whatever the platform of a CPU is; nothing if vLLM lacks a name."""
     from . import names
 
     if names.current_platform.is_cpu() and names.mismatch() is None:
-        from . import grouped_experts, int8_products, linear_products, weight_products
+        from . import grouped_experts, linear_products
+        from .int8_products import Int8LinearKernel
         from .layer import SparseAttentionLayer  # noqa: F401
+        from .weight_products import WeightQuantLinearKernel
 
-        for each in (grouped_experts, int8_products, linear_products, weight_products):
+        for each in (grouped_experts, linear_products, Int8LinearKernel, WeightQuantLinearKernel):
             each.register()
         if names.V4 in names.ModelRegistry.get_supported_archs():
             model = f"custom_pypto_vllm.model_of_v4:{names.V4}"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 
 from . import names
+from .choice import AMX, has
 
 # The contract of the product by integers: groups have a multiple of so many numbers.
 GROUP_MULTIPLE = 32
@@ -101,14 +102,13 @@ def _matches(patterns: Iterable[str], layer: str) -> bool:
 
 
 def _lacks_experts(hf: Any) -> bool:
-    has_amx = torch.cpu._is_amx_tile_supported()
     formats = _formats(hf, "mlp.experts.0.gate_proj", _with_experts(hf))
-    return any(not (each.has_experts or (each.in_blocks and has_amx)) for each in formats)
+    return any(not (each.has_experts or (each.in_blocks and has(AMX))) for each in formats)
 
 
 def _lacks_product_of_blocks(hf: Any) -> bool:
     formats = _formats(hf, "self_attn.o_proj")
-    return not torch.cpu._is_amx_tile_supported() and any(each.in_blocks for each in formats)
+    return not has(AMX) and any(each.in_blocks for each in formats)
 
 
 def _lacks_product_of_4_bits(hf: Any) -> bool:

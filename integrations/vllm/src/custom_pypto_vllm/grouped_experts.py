@@ -1,13 +1,12 @@
 """vLLM's experts on npu_grouped_matmul: weights of 16 and 32 bits, and integers of 4 and 8.
 
-vLLM asks `backend_to_kernel_cls`, a function beside each of its three `select_..._moe_backend`,
-which classes of experts a CPU has.
+vLLM asks `backend_to_kernel_cls`, a function of each of its three modules that choose experts,
+which classes of them a CPU has.
 """
 
 from __future__ import annotations
 
 import math
-import platform
 from functools import partial
 from typing import Any
 
@@ -18,7 +17,7 @@ from torch.nn.functional import silu
 
 from . import names
 from .checkpoint import GROUP_MULTIPLE
-from .weight_products import missing
+from .choice import BF16, is_x86_without, missing
 
 # Tokens whose results of experts are added at once.
 _TOKENS = 256
@@ -89,6 +88,16 @@ class GroupedExperts(names.CPUUnquantizedExperts):  # type: ignore[misc]
             topk_weights = torch.ones_like(topk_weights)
         inputs = hidden_states, w1, w2, topk_weights, topk_ids
         torch.ops.custom_pypto_vllm.multiply_by_experts(output, *inputs, self.limit, self.factors)
+
+
+class PackedExperts(GroupedExperts):
+    """Those of packed integers, which the layer below converts."""
+
+    @staticmethod
+    def is_supported_config(cls: Any, *args: Any) -> tuple[bool, str | None]:
+        """Return whether a layer is served, and if not, why."""
+        mismatch = names.mismatch(names.PACKED)
+        return (False, mismatch) if mismatch else GroupedExperts.is_supported_config(cls, *args)
 
 
 def _multiply_by_experts(
@@ -169,9 +178,8 @@ class ServedRoutedExperts(names.RoutedExperts):  # type: ignore[misc]
 
     def _get_quant_method(self, *args: Any, **kwargs: Any) -> Any:
         method = super()._get_quant_method(*args, **kwargs)
-        is_packed = any(hasattr(method, each) for each in ("wna16_backend", "wna16_moe_backend"))
-        if is_packed and method.experts_cls is GroupedExperts:
-            about = getattr(method, "weight_quant", None) or method.quant_config
+        if getattr(method, "experts_cls", None) is PackedExperts:
+            about = getattr(method, "weight_quant", None) or getattr(method, "quant_config", None)
             _check(type(method).__name__, about)
             method.process_weights_after_loading = partial(_convert, method, about)
         return method
@@ -239,23 +247,21 @@ def _unpack_awq(packed: Tensor) -> Tensor:
 
 def register() -> None:
     """Offer the experts after vLLM's, and before those for weights without scales if faster."""
-    # With instructions for bf16, vLLM's take as long. On Arm they were not compared.
-    is_faster = platform.machine() == "x86_64" and not torch.cpu._is_avx512_bf16_supported()
-    for select, is_first in (
-        (names.select_unquantized_moe_backend, is_faster),
-        (names.select_int8_moe_backend, False),
-        (names.select_wna16_moe_backend, False),
+    # With instructions for bf16, vLLM's take as long. zentorch's were not compared.
+    is_faster = is_x86_without(BF16) and not names.current_platform.is_zen_cpu()
+    for oracle, cpu, ours, is_first in (
+        (names.unquantized, names.UnquantizedMoeBackend.CPU, GroupedExperts, is_faster),
+        (names.int8, names.Int8MoeBackend.CPU, GroupedExperts, False),
+        (names.int_wna16, names.WNA16MoEBackend.CPU, PackedExperts, False),
     ):
-        space = select.__globals__
-        if theirs := space.get("backend_to_kernel_cls"):
-            space["backend_to_kernel_cls"] = _offering(theirs, is_first)
+        oracle.backend_to_kernel_cls = _offering(oracle.backend_to_kernel_cls, cpu, ours, is_first)
 
 
-def _offering(theirs: Any, is_first: bool) -> Any:
+def _offering(theirs: Any, cpu: Any, ours: Any, is_first: bool) -> Any:
     def backend_to_kernel_cls(backend: Any) -> list[Any]:
         found: list[Any] = theirs(backend)
-        if backend.name != "CPU" or GroupedExperts in found:
+        if backend is not cpu or ours in found:
             return found
-        return [GroupedExperts, *found] if is_first else [*found, GroupedExperts]
+        return [ours, *found] if is_first else [*found, ours]
 
     return backend_to_kernel_cls

@@ -39,6 +39,8 @@ class IndexCache(DeepseekV32IndexerCache):  # type: ignore[misc]
 class Int8IndexCache(IndexCache):
     """Keys of 8 bits with a scale each. A block holds its keys, and its scales after them."""
 
+    scales: Tensor
+
     def __init__(self, size: int, prefix: str, cache_config: Any) -> None:
         super().__init__(size + _SCALE_BYTES, torch.uint8, prefix, cache_config)
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import names
-from .weight_products import ask_for_amx, missing
+from .choice import AMX, OfferedKernel, ask_for_amx, is_x86_without, missing
 
 
-class Int8LinearKernel(names.Int8ScaledMMLinearKernel):  # type: ignore[misc]
+class Int8LinearKernel(OfferedKernel, names.Int8ScaledMMLinearKernel):  # type: ignore[misc]
     """Multiplies integers exactly. Without VNNI, vLLM's own sums of two products saturate."""
+
+    theirs, possible = names.CPUInt8ScaledMMLinearKernel, names._POSSIBLE_INT8_KERNELS
 
     @classmethod
     def is_supported(cls, compute_capability: int | None = None) -> tuple[bool, str | None]:
@@ -21,10 +22,13 @@ class Int8LinearKernel(names.Int8ScaledMMLinearKernel):  # type: ignore[misc]
         return True, None
 
     @classmethod
-    def can_implement(cls, c: Any) -> tuple[bool, str | None]:
-        """Return whether a layer is served, and if not, why: vLLM asks its next kernel then."""
-        reason = _not_served(c)
-        return reason is None, reason
+    def reason_against(cls, c: Any, is_asked_for: bool) -> str | None:
+        """Say why a layer of this configuration is not served; None if it is."""
+        if not c.input_symmetric:
+            return "activations have zero points"
+        if not is_x86_without(AMX) and not is_asked_for:
+            return "vLLM's own product takes less time with AMX, and was not compared on Arm"
+        return missing("npu_quant_matmul") or missing("npu_dynamic_quant")
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Store a scale for each column, and one of the activations if it is static."""
@@ -71,20 +75,3 @@ def multiply(
     sums = ops.npu_quant_matmul(numbers, weight.t(), scale, output_dtype=torch.int32)
     result = sums * scale * row_scale.unsqueeze(-1)
     return result if bias is None else result + bias
-
-
-def register() -> None:
-    """Put the kernel before vLLM's."""
-    kernels = names._POSSIBLE_INT8_KERNELS[names.PlatformEnum.CPU]
-    if Int8LinearKernel not in kernels:
-        kernels.insert(0, Int8LinearKernel)
-
-
-def _not_served(c: Any) -> str | None:
-    if not c.input_symmetric:
-        return "activations have zero points"
-    is_measured = platform.machine() == "x86_64" and not torch.cpu._is_amx_tile_supported()
-    theirs = names.CPUInt8ScaledMMLinearKernel
-    if not is_measured and theirs.__name__ not in names.VLLM_DISABLED_KERNELS:
-        return "vLLM's own product takes less time with AMX, and was not compared on Arm"
-    return missing("npu_quant_matmul") or missing("npu_dynamic_quant")

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import names
+from .choice import AMX, BF16, is_x86_without, missing
 from .grouped_experts import grouped
-from .weight_products import missing
+from .names import DisableTorchFunctionSubclass
 
 
 def register() -> None:
     """Ask first which layers are ours where vLLM chooses the product of a layer."""
-    theirs = names.dispatch_cpu_unquantized_gemm
+    theirs = names.utils.dispatch_cpu_unquantized_gemm
     if theirs.__module__ == __name__:
         return
 
     def dispatch_cpu_unquantized_gemm(layer: Any, remove_weight: bool) -> None:
-        if _is_served(layer.weight):
+        # zentorch's product was not compared.
+        if not names.current_platform.is_zen_cpu() and _is_served(layer.weight):
             # The op reads the weight where it is.
             layer.cpu_linear = torch.ops.custom_pypto.linear
         else:
             theirs(layer, remove_weight)
 
-    theirs.__globals__[theirs.__name__] = dispatch_cpu_unquantized_gemm
+    names.utils.dispatch_cpu_unquantized_gemm = dispatch_cpu_unquantized_gemm
 
 
 class _OfHeads(Tensor):
@@ -34,7 +35,7 @@ class _OfHeads(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        with torch._C.DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass():
             if func is not torch.bmm or len(args) != 2 or {*(kwargs or ())} != {"out"}:
                 return func(*args, **kwargs or {})
             x, weight = args
@@ -62,11 +63,8 @@ def replace_products_of_heads(attention: Any) -> None:
 
 def _is_served(weight: Any) -> bool:
     # Without such instructions oneDNN has no packed product, and torch's takes 1.2 to 9 times as
-    # long as ours. Arm was not compared.
-    has_product = {
-        torch.bfloat16: torch.cpu._is_avx512_bf16_supported(),
-        torch.float16: torch.cpu._is_amx_tile_supported(),
-    }.get(weight.dtype, True)
-    if has_product or platform.machine() != "x86_64":
+    # long as ours.
+    instructions = {torch.bfloat16: BF16, torch.float16: AMX}.get(weight.dtype)
+    if instructions is None or not is_x86_without(instructions):
         return False
     return weight.dim() == 2 and not weight.is_meta and missing("linear") is None

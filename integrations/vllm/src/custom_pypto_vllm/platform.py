@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from typing import Any
 
 from . import names
@@ -11,7 +12,7 @@ from .served import check_supported, is_v4, serves
 BLOCK_SIZE = 128
 
 # CpuPlatform, or the subclass that vLLM chooses on this machine.
-_Base: Any = names.resolve_obj_by_qualname(names.cpu_platform_plugin())
+_Base: Any = pkgutil.resolve_name(names.cpu_platform_plugin())
 
 
 class SparseCpuPlatform(_Base):  # type: ignore[misc]

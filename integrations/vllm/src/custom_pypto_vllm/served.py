@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from . import names
+from .choice import AMX, has, missing
 from .options import INDEX_CACHE, index_cache_kind
 
 _OPS = ("npu_lightning_indexer_pto", "npu_quant_lightning_indexer", "npu_sparse_flash_attention")
@@ -96,10 +95,7 @@ _REFUSALS: list[tuple[Callable[[Any], object], str]] = [
         "the attention backend cannot be chosen: remove --attention-backend",
     ),
     (
-        lambda config: (
-            getattr(config.quant_config, "weight_block_size", None)
-            and not torch.cpu._is_amx_tile_supported()
-        ),
+        lambda config: getattr(config.quant_config, "weight_block_size", None) and not has(AMX),
         (
             "vLLM multiplies by weights in blocks of fp8 only on CPUs with AMX: convert the"
             " checkpoint to bfloat16"
@@ -113,10 +109,10 @@ def serves(config: Any) -> bool:
 
     vLLM's own kernels serve quantised checkpoints of DeepSeek-V4 where the CPU has AMX.
     """
-    model = config.model_config
-    if model is None or not any(each in ARCHITECTURES for each in model.architectures):
+    architectures = getattr(config.model_config, "architectures", ())
+    if not any(each in ARCHITECTURES for each in architectures):
         return False
-    return not (is_v4(config) and is_quantised(config) and torch.cpu._is_amx_tile_supported())
+    return not (is_v4(config) and is_quantised(config) and has(AMX))
 
 
 def is_quantised(config: Any) -> bool:
@@ -142,23 +138,15 @@ def check_supported(config: Any) -> None:
         NotImplementedError: it cannot; one sentence says why and what to do.
         ValueError: an option of this package has an unknown value.
     """
-    # Here, so that processes that serve another model load no op.
-    import custom_pypto.core  # noqa: F401
-
     from . import checkpoint
 
     model = config.model_config
-    mismatch = names.mismatch(is_v4(config))
+    mismatch = names.mismatch(names.V4 if is_v4(config) else "")
     if mismatch:
         raise NotImplementedError(mismatch)
-    missing = []
-    for op in next(filter(None, map(ARCHITECTURES.get, model.architectures))):
-        try:
-            getattr(torch.ops.custom_pypto, op)
-        except AttributeError as error:
-            missing.append(str(error))
-    if missing:
-        raise NotImplementedError(f"custom_pypto_vllm: {'; '.join(missing)}")
+    ops = next(filter(None, map(ARCHITECTURES.get, model.architectures)))
+    if reasons := [*filter(None, map(missing, ops))]:
+        raise NotImplementedError(f"custom_pypto_vllm: {'; '.join(reasons)}")
     refusals: list[Any] = [(*each, config) for each in _REFUSALS]
     refusals += [(*each, model.hf_config) for each in checkpoint.REFUSALS.items()]
     for refused, sentence, about in refusals:

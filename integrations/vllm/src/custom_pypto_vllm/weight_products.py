@@ -9,12 +9,13 @@ from torch import Tensor
 
 from . import names
 from .checkpoint import GROUP_MULTIPLE
+from .choice import AMX, OfferedKernel, ask_for_amx, has, missing
 
-_OP = "npu_weight_quant_batchmatmul"
 
-
-class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
+class WeightQuantLinearKernel(OfferedKernel, names.MPLinearKernel):  # type: ignore[misc]
     """Multiplies by integers as they are stored: compressed-tensors', GPTQ's and AWQ's."""
+
+    theirs, possible = names.CPUWNA16LinearKernel, names._POSSIBLE_KERNELS
 
     @classmethod
     def get_min_capability(cls) -> int:
@@ -22,10 +23,23 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
         return -1
 
     @classmethod
-    def can_implement(cls, c: Any) -> tuple[bool, str | None]:
-        """Return whether a layer is served, and if not, why: vLLM asks its next kernel then."""
-        reason = _not_served(c)
-        return reason is None, reason
+    def reason_against(cls, c: Any, is_asked_for: bool) -> str | None:
+        """Say why a layer of this configuration is not served; None if it is."""
+        bits, columns = c.weight_type.size_bits, c.partition_weight_shape[0]
+        if str(c.weight_type) not in ("uint4", "uint8", "uint4b8", "uint8b128"):
+            return f"weights are {c.weight_type}, not uint4, uint8, uint4b8 or uint8b128"
+        if c.weight_type.has_bias() == c.zero_points:
+            return f"weights are {c.weight_type} with{'' if c.zero_points else 'out'} zero points"
+        if c.act_type not in (torch.float32, torch.float16, torch.bfloat16):
+            return f"activations are {c.act_type}"
+        if columns * bits % 32:
+            return f"rows of {columns} numbers do not fill int32 numbers"
+        if c.group_size != -1 and (c.group_size % GROUP_MULTIPLE or columns % c.group_size):
+            return f"rows of {columns} numbers have groups of {c.group_size}"
+        is_slower = has(AMX) and c.act_type == torch.bfloat16
+        if is_slower and not is_asked_for and cls.theirs.can_implement(c)[0]:
+            return "vLLM's own product with AMX is faster"
+        return missing("npu_weight_quant_batchmatmul")
 
     def process_weights_after_loading(self, layer: Any) -> None:
         """Store the weight as [N, K / 8] or [N, K], scales and offsets as [groups, N]."""
@@ -61,51 +75,3 @@ class WeightQuantLinearKernel(names.MPLinearKernel):  # type: ignore[misc]
             x, weight.t(), scale, offset, bias=bias, antiquant_group_size=group
         )
         return result
-
-
-def register() -> None:
-    """Put the kernel before vLLM's."""
-    kernels = names._POSSIBLE_KERNELS[names.PlatformEnum.CPU]
-    if WeightQuantLinearKernel not in kernels:
-        kernels.insert(0, WeightQuantLinearKernel)
-
-
-def _not_served(c: Any) -> str | None:
-    bits, columns = c.weight_type.size_bits, c.partition_weight_shape[0]
-    if str(c.weight_type) not in ("uint4", "uint8", "uint4b8", "uint8b128"):
-        return f"weights are {c.weight_type}, not uint4, uint8, uint4b8 or uint8b128"
-    if c.weight_type.has_bias() == c.zero_points:
-        return f"weights are {c.weight_type} with{'' if c.zero_points else 'out'} zero points"
-    if c.act_type not in (torch.float32, torch.float16, torch.bfloat16):
-        return f"activations are {c.act_type}"
-    if columns * bits % 32:
-        return f"rows of {columns} numbers do not fill int32 numbers"
-    if c.group_size != -1 and (c.group_size % GROUP_MULTIPLE or columns % c.group_size):
-        return f"rows of {columns} numbers have groups of {c.group_size}"
-    theirs = names.CPUWNA16LinearKernel
-    if (
-        torch.cpu._is_amx_tile_supported()
-        and c.act_type == torch.bfloat16
-        and theirs.__name__ not in names.VLLM_DISABLED_KERNELS
-        and theirs.can_implement(c)[0]
-    ):
-        return "vLLM's own product with AMX is faster"
-    return missing(_OP)
-
-
-def ask_for_amx() -> None:
-    """Ask Linux for AMX: vLLM's attention does not, and without oneDNN's products nothing would."""
-    if torch.cpu._is_amx_tile_supported():
-        torch.cpu._init_amx()
-
-
-def missing(op: str) -> str | None:
-    """Say in one sentence that an op is not installed; None if it is."""
-    # Here, so that processes without such weights load no op.
-    import custom_pypto.core  # noqa: F401
-
-    try:
-        getattr(torch.ops.custom_pypto, op)
-    except AttributeError as error:
-        return str(error)
-    return None
