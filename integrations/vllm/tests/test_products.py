@@ -66,6 +66,30 @@ def test_zentorchs_products_stay(vllm: Any, products: Any, is_zen: bool) -> None
     assert oracle.backend_to_kernel_cls(cpu) == (["theirs", ours] if is_zen else [ours, "theirs"])
 
 
+def test_weights_of_heads_are_read_where_they_are(products: Any) -> None:
+    """The op reads rows [N, K], as kv_b_proj has those of values; those of keys are copied."""
+    heads, latent, nope, value, tokens = 3, 64, 32, 48, 5
+    stored = torch.randn(heads * (nope + value), latent).bfloat16()
+
+    def load(act_dtype: Any) -> None:
+        both = stored.T.view(latent, heads, nope + value)
+        keys, values = both.split([nope, value], -1)
+        attention.W_UK_T, attention.W_UV = keys.permute(1, 2, 0), values.transpose(0, 1)
+
+    attention = Namespace(process_weights_after_loading=load)
+    products.linear.replace_products_of_heads(attention)
+    attention.process_weights_after_loading(torch.bfloat16)
+    place = stored.untyped_storage().data_ptr()
+    assert attention.W_UV.untyped_storage().data_ptr() == place
+    assert attention.W_UK_T.untyped_storage().data_ptr() != place
+    for weight in (attention.W_UV, attention.W_UK_T):
+        x = torch.randn(heads, tokens, weight.shape[1]).bfloat16()
+        out = torch.empty(tokens, heads, weight.shape[2]).bfloat16()
+        torch.bmm(x, weight, out=out.transpose(0, 1))
+        plain = weight.as_subclass(torch.Tensor)
+        torch.testing.assert_close(out.transpose(0, 1), torch.bmm(x, plain), atol=0.1, rtol=0.02)
+
+
 @pytest.mark.parametrize("method", ["AutoAWQ", "AutoGPTQ", "CompressedTensorsWNA16"])
 def test_experts_of_packed_integers_step_aside_where_vllm_changed(
     vllm: Any, products: Any, method: str

@@ -55,7 +55,9 @@ def replace_products_of_heads(attention: Any) -> None:
             weight = getattr(attention, name, None)
             if weight is not None and _is_served(weight[0]):
                 delattr(attention, name)
-                stored = weight.data.transpose(1, 2).contiguous()
+                stored = weight.data.transpose(1, 2)
+                if not stored[0].is_contiguous():  # W_UV is where kv_b_proj has it
+                    stored = stored.contiguous()
                 setattr(attention, name, stored.transpose(1, 2).as_subclass(_OfHeads))
 
     attention.process_weights_after_loading = process_weights_after_loading
