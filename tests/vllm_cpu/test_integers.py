@@ -25,8 +25,9 @@ FORMATS = [
     *(("gptq", 4, 64, False), ("awq", 4, 32, True)),
     # Activations of 8 bits, too: by row, or by a scale of the checkpoint.
     *(("int8", 8, -1, False), ("static int8", 8, -1, False)),
+    *(("int8 of a range", 8, -1, False), ("static int8 of a range", 8, -1, False)),
 ]
-INPUT_SCALE = 0.05
+INPUT_SCALE, INPUT_ZERO = 0.05, 3
 NO_EXPERTS = ["self_attn", "layers.0.", "shared_experts", "mlp.gate", "lm_head"]
 
 
@@ -40,17 +41,19 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
     method, bits, group, has_zeros = form
     grouped, half = weight.unflatten(1, (-1, group)) if group > 0 else weight[:, None], 2**bits // 2
     scales = grouped.abs().amax(2) / (half - 1)
-    if method == "static int8":
+    if "static" in method:
         scales = scales.amax().expand_as(scales)
     zeros = half + torch.randint_like(scales, -1, 2) * has_zeros
     numbers = (grouped / scales[..., None] + zeros[..., None]).round().clamp(0, 2 * half - 1)
     value = ((numbers - zeros[..., None]) * scales[..., None]).flatten(1)
     numbers = numbers.flatten(1)
-    if method == "int8":
-        return {"weight": (numbers - half).to(torch.int8), "weight_scale": scales}, value
-    if method == "static int8":
-        own = {"weight_scale": scales[:1, 0], "input_scale": torch.tensor([INPUT_SCALE])}
-        return {"weight": (numbers - half).to(torch.int8), **own}, value
+    if "int8" in method:
+        own = {"weight": (numbers - half).to(torch.int8), "weight_scale": scales}
+        if "static" in method:
+            own |= {"weight_scale": scales[:1, 0], "input_scale": torch.tensor([INPUT_SCALE])}
+        if "static int8 of" in method:
+            own["input_zero_point"] = torch.tensor([INPUT_ZERO], dtype=torch.int8)
+        return own, value
     if method == "ct":
         zero_points = {"weight_zero_point": pack(zeros.t(), bits).t()} if has_zeros else {}
         packed = {"weight_packed": pack(numbers, bits), "weight_shape": torch.tensor(weight.shape)}
@@ -78,19 +81,27 @@ def settings(form: Any, ignored: list[str], only: str) -> dict[str, Any]:
     targets = {"targets": ["Linear"], "weights": weights}
     known = {"quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ignored}
     if "int8" in method:
-        by = "tensor" if method == "static int8" else "token"
+        by = "tensor" if "static" in method else "token"
         inputs = weights | {"strategy": by, "dynamic": by == "token"}
+        inputs["symmetric"] = "range" not in method
         targets["weights"] = weights | ({"strategy": "tensor"} if by == "tensor" else {})
         targets, known["format"] = targets | {"input_activations": inputs}, "int-quantized"
     return {**known, "config_groups": {"0": targets}}
 
 
-def round_inputs(model: Any, is_static: bool) -> None:
+def round_inputs(model: Any, method: str) -> None:
     """Round what enters the layers as their products do; kv_b_proj is split into 16 bits."""
 
     def rounded(_: Any, inputs: Any) -> Tensor:
-        scale = INPUT_SCALE if is_static else inputs[0].abs().amax(-1, keepdim=True) / 127
-        return (inputs[0] / scale).round().clamp(-128, 127) * scale
+        (x,), zero = inputs, torch.zeros(())
+        scale = x.abs().amax(-1, keepdim=True) / 127
+        if "range" in method:
+            low = x.amin(-1, keepdim=True).clamp(max=0)
+            scale = (x.amax(-1, keepdim=True).clamp(min=0) - low) / 255
+            zero = torch.tensor(INPUT_ZERO) if "static" in method else (-128 - low / scale).round()
+        if "static" in method:
+            scale = torch.tensor(INPUT_SCALE)
+        return (((x / scale).round() + zero).clamp(-128, 127) - zero) * scale
 
     for name, each in model.named_modules():
         if isinstance(each, torch.nn.Linear) and not name.endswith(("lm_head", "kv_b_proj")):
@@ -124,7 +135,7 @@ def assert_right(plain: Path, form: Any, *more: str, only: str = "") -> None:
         tokens = generate(llm, batch)
     reference = load_reference(plain)
     if "int8" in form[0] and not only:
-        round_inputs(reference, form[0] == "static int8")
+        round_inputs(reference, form[0])
     assert max(full_forward_gap(reference, *each) for each in zip(batch, tokens, strict=True)) < GAP
 
 

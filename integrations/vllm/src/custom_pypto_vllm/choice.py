@@ -10,7 +10,7 @@ import torch
 
 from . import names
 
-AMX, BF16 = "amx_tile", "avx512_bf16"
+AMX, BF16, VNNI = "amx_tile", "avx512_bf16", "avx512_vnni"
 
 
 def has(instructions: str) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import names
-from .choice import AMX, OfferedKernel, ask_for_amx, is_x86_without, missing
+from .choice import AMX, VNNI, OfferedKernel, ask_for_amx, has, is_x86_without, missing
 
 
 class Int8LinearKernel(OfferedKernel, names.Int8ScaledMMLinearKernel):  # type: ignore[misc]
@@ -24,32 +24,61 @@ class Int8LinearKernel(OfferedKernel, names.Int8ScaledMMLinearKernel):  # type: 
     @classmethod
     def reason_against(cls, c: Any, is_asked_for: bool) -> str | None:
         """Say why a layer of this configuration is not served; None if it is."""
-        if not c.input_symmetric:
-            return "activations have zero points"
+        if not c.input_symmetric and has(VNNI) and not is_asked_for:
+            return "vLLM's own product takes zero points of activations in one pass"
         if not is_x86_without(AMX) and not is_asked_for:
             return "vLLM's own product takes less time with AMX, and was not compared on Arm"
         return missing("npu_quant_matmul") or missing("npu_dynamic_quant")
 
     def process_weights_after_loading(self, layer: Any) -> None:
-        """Store a scale for each column, and one of the activations if it is static."""
+        """Store a scale for each column, and what all activations share: a scale, a zero point."""
         ask_for_amx()
-        _, scale, static, *_ = self._get_layer_params(layer)
+        weight, scale, static, zero, _ = self._get_layer_params(layer)
         scales = scale.data.flatten()
         if not self.config.is_channelwise:  # one for each of the weights that vLLM joins
             widths = torch.tensor(layer.logical_widths, device=scales.device)
             scales = scales.repeat_interleave(widths)
-        _, scale_name, static_name, *_ = self.layer_param_names
-        setattr(layer, scale_name, torch.nn.Parameter(scales, requires_grad=False))
-        if static is not None:
-            largest = torch.nn.Parameter(static.data.max(), requires_grad=False)
-            setattr(layer, static_name, largest)
+        found = {1: scales}
+        if static is not None and self.config.input_symmetric:
+            found[2] = static.data.max()
+        elif static is not None:  # the range of all joined weights' activations
+            low, high = ((static.data * (end - zero.data.int())) for end in (-128, 127))
+            found[2] = (high.max() - low.min()) / 255
+            found[3] = (-128 - low.min() / found[2]).round()
+        if not self.config.input_symmetric:
+            found[4] = weight.data.sum(1, dtype=torch.int32)
+        for place, value in found.items():
+            name = self.layer_param_names[place]
+            setattr(layer, name, torch.nn.Parameter(value, requires_grad=False))
 
     def apply_weights(self, layer: Any, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """Return x times the weight, plus the bias."""
-        weight, scale, static, *_ = self._get_layer_params(layer)
+        weight, scale, static, zero, sums = self._get_layer_params(layer)
         rows = x.reshape(-1, x.shape[-1])
-        result = multiply(rows, weight, scale, static, bias)
+        if self.config.input_symmetric:
+            result = multiply(rows, weight, scale, static, bias)
+        else:
+            numbers, row_scale, zeros = quantise_range(rows, static, zero)
+            result = _multiply_exactly(numbers, weight, scale, row_scale, zeros.int() * sums)
+            result = (result if bias is None else result + bias).to(x.dtype)
         return result.view(*x.shape[:-1], result.shape[-1])
+
+
+def quantise_range(
+    rows: Tensor, static: Tensor | None, zero: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return numbers of 8 bits, scales [M, 1] and zero points: x is (number - zero) * scale.
+
+    Without a static scale, the range of a row and zero takes all 256 numbers.
+    """
+    rows = rows.float()
+    if static is None or zero is None:
+        low, high = rows.aminmax(dim=-1, keepdim=True)
+        low, high = low.clamp(max=0), high.clamp(min=0)
+        static = ((high - low) / 255).clamp(min=torch.finfo(torch.float32).tiny)
+        zero = (-128 - low / static).round()
+    numbers = ((rows / static).round() + zero).clamp(-128, 127).to(torch.int8)
+    return numbers, static, zero
 
 
 def multiply(
@@ -72,6 +101,14 @@ def multiply(
             output_dtype=rows.dtype,
         )
         return result
-    sums = ops.npu_quant_matmul(numbers, weight.t(), scale, output_dtype=torch.int32)
-    result = sums * scale * row_scale.unsqueeze(-1)
+    result = _multiply_exactly(numbers, weight, scale, row_scale.unsqueeze(-1), 0)
     return result if bias is None else result + bias
+
+
+def _multiply_exactly(
+    numbers: Tensor, weight: Tensor, scale: Tensor, row_scale: Tensor, less: Tensor | int
+) -> Tensor:
+    ops = torch.ops.custom_pypto
+    sums = ops.npu_quant_matmul(numbers, weight.t(), scale, output_dtype=torch.int32)
+    result: Tensor = (sums - less) * scale * row_scale
+    return result
