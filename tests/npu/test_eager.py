@@ -20,8 +20,8 @@ def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
 
 # Scenarios whose own checks are the test, and their arguments: once, and in each of the queues.
 SCENARIOS = [
-    ("eager.gradients_of_attention_agree_with_the_cpu",),
-    ("eager.gradients_of_the_indexer_agree_with_the_cpu",),
+    ("eager.gradients_agree_with_the_cpu", f"{ATTENTION}_grad"),
+    ("eager.gradients_agree_with_the_cpu", "npu_lightning_indexer_grad"),
     ("eager.attends_to_nothing", "deepseek-bsnd"),
     ("eager.attends_to_nothing", "log-sum-exp"),
     ("eager.has_gradients_of_nothing", "npu_lightning_indexer_grad", "bsnd-key-heads"),
@@ -45,11 +45,6 @@ def test_holds(graph_npu: Worker, scenario: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("scenario", IN_EACH_QUEUE, ids="-".join)
 def test_holds_in_each_queue(npu: Worker, scenario: tuple[str, ...]) -> None:
     npu.run(*scenario)
-
-
-def test_an_opp_package_gives_the_log_sum_exp_of_paged_keys(start: Start, queue: int) -> None:
-    # test_scripts.py has the same with CANN's own kernel, which refuses.
-    start("custom", queue).run("eager.gives_the_log_sum_exp_of_paged_keys")
 
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)

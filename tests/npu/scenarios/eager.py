@@ -31,65 +31,59 @@ def launches_again(name: str) -> int:
     return counted
 
 
-def gradients_of_attention_agree_with_the_cpu() -> None:
+def _attend(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
+    out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
+        *leaves,
+        given["sparse_indices"],
+        scale=given["scale_value"],
+        layout_kv=given["layout"],
+        actual_seq_lengths_query=given["actual_seq_qlen"],
+        actual_seq_lengths_kv=given["actual_seq_kvlen"],
+    )
+    out.backward(given["d_out"])
+
+
+def _index(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
+    """The values are summed: kernels may order equal ones differently."""
+    indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
+        *leaves,
+        actual_seq_lengths_query=given["actual_seq_lengths_query"],
+        actual_seq_lengths_key=given["actual_seq_lengths_key"],
+        layout_query=given["layout"],
+        layout_key=given["layout"],
+        sparse_count=given["sparse_indices"].shape[-1],
+        sparse_mode=given["sparse_mode"],
+        return_value=True,
+    )
+    values[indices >= 0].sum().backward()
+
+
+Backward = Callable[[list[torch.Tensor], dict[str, Any]], None]
+BACKWARD: dict[str, tuple[tuple[str, ...], Backward, float]] = {
+    "npu_sparse_flash_attention_grad": (
+        ("query", "query_rope", "key", "key_rope"),
+        _attend,
+        1e-3,
+    ),
+    "npu_lightning_indexer_grad": (("query", "key", "weights"), _index, 1e-2),
+}
+"""For an op of gradients: leaves, the call that gives them gradients, and the tolerance."""
+
+
+def gradients_agree_with_the_cpu(name: str) -> None:
     """For the calls that CANN has gradients for: the samples of the gradient op."""
-    for case in cases_of("npu_sparse_flash_attention_grad"):
-        call = case.copy()
-        given = bind_arguments(contract(case.name), call.args, call.kwargs)
-
-        def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
-            out, _ = torch.ops.custom_pypto.npu_sparse_flash_attention(
-                *leaves,
-                given["sparse_indices"],
-                scale=given["scale_value"],
-                layout_kv=given["layout"],
-                actual_seq_lengths_query=given["actual_seq_qlen"],
-                actual_seq_lengths_kv=given["actual_seq_kvlen"],
-            )
-            out.backward(given["d_out"])
-
-        _compare_gradients(("query", "query_rope", "key", "key_rope"), given, backward, 1e-3)
-
-
-def gradients_of_the_indexer_agree_with_the_cpu() -> None:
-    """As for attention. The values are summed: kernels may order equal ones differently."""
-    for case in cases_of("npu_lightning_indexer_grad"):
-        call = case.copy()
-        given = bind_arguments(contract(case.name), call.args, call.kwargs)
-
-        def backward(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
-            indices, values = torch.ops.custom_pypto.npu_lightning_indexer(
-                *leaves,
-                actual_seq_lengths_query=given["actual_seq_lengths_query"],
-                actual_seq_lengths_key=given["actual_seq_lengths_key"],
-                layout_query=given["layout"],
-                layout_key=given["layout"],
-                sparse_count=given["sparse_indices"].shape[-1],
-                sparse_mode=given["sparse_mode"],
-                return_value=True,
-            )
-            values[indices >= 0].sum().backward()
-
-        _compare_gradients(("query", "key", "weights"), given, backward, 1e-2)
-
-
-def _compare_gradients(
-    names: Sequence[str],
-    given: dict[str, Any],
-    backward: Callable[[list[torch.Tensor], dict[str, Any]], None],
-    atol: float,
-) -> None:
-    """Compare the gradients that `backward` leaves on an NPU and on the CPU."""
-    results = []
-    for device in ("cpu", "npu"):
-        on_device = to_device(device, given)
-        leaves = [on_device[name].detach().requires_grad_() for name in names]
-        backward(leaves, on_device)
-        results.append([leaf.grad for leaf in leaves])
-    for name, cpu, npu in zip(names, *results, strict=True):
-        assert cpu is not None
-        assert npu is not None
-        torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=atol, msg=name)
+    names, backward, atol = BACKWARD[name]
+    for case in cases_of(name):
+        given, results = bind_arguments(contract(name), case.args, case.kwargs), []
+        for device in ("cpu", "npu"):
+            on_device = to_device(device, given)
+            leaves = [on_device[each].detach().requires_grad_() for each in names]
+            backward(leaves, on_device)
+            results.append([leaf.grad for leaf in leaves])
+        for each, cpu, npu in zip(names, *results, strict=True):
+            assert cpu is not None
+            assert npu is not None
+            torch.testing.assert_close(npu.cpu(), cpu, rtol=0.02, atol=atol, msg=each)
 
 
 def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
@@ -97,32 +91,16 @@ def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
     return {each.sample.name: refusal_before_writing(each.copy()) for each in refused_cases(name)}
 
 
-def gives_the_log_sum_exp_of_paged_keys() -> None:
-    given = _attention() | {"return_softmax_lse": True}
-    expected = attention(**to_device("cpu", given))
-    assert expected[1].numel() > 0
-    torch.testing.assert_close(tuple(each.cpu() for each in attention(**given)), expected)
-
-
 def attends_before_rows_of_padding() -> None:
     """The rows up to the last prefix sum; what follows is not defined."""
-    given = _attention()
+    # TND queries and paged keys that CANN's own kernel takes.
+    given = case_named("npu_sparse_flash_attention", "deepseek-tnd").copy().arguments
     end = len(given["query"]) - 2
     given["actual_seq_lengths_query"] = given["actual_seq_lengths_query"].clamp(max=end)
+    attention = torch.ops.custom_pypto.npu_sparse_flash_attention
     (actual, _), (expected, _) = attention(**given), attention(**to_device("cpu", given))
     torch.testing.assert_close(actual[:end].cpu(), expected[:end])
     assert not expected[end:].any()
-
-
-def _attention() -> dict[str, Any]:
-    """A call of TND queries and paged keys that CANN's own kernel takes."""
-    call = case_named("npu_sparse_flash_attention", "deepseek-tnd").copy()
-    return bind_arguments(contract("npu_sparse_flash_attention"), call.args, call.kwargs)
-
-
-def attention(**given: Any) -> tuple[torch.Tensor, torch.Tensor]:
-    out, lse = torch.ops.custom_pypto.npu_sparse_flash_attention(**given)
-    return out, lse
 
 
 def refuses_strided_caches(sample: str) -> str:
@@ -186,8 +164,7 @@ def refuses_a_gradient_of_sums_over_rotated_parts_alone() -> str:
     call = case_named("npu_sparse_flash_attention_grad", "deepseek-bsnd-bfloat16").copy()
     latent = ("query", "key", "value", "d_out", "out")
     call = call.replace({name: call.tensors[name][..., :0] for name in latent})
-    given = bind_arguments(contract(call.name), call.args, call.kwargs)
-    op = torch.ops.custom_pypto.npu_sparse_flash_attention_grad
+    given, op = call.arguments, torch.ops.custom_pypto.npu_sparse_flash_attention_grad
     assert not any(gradient.any() for gradient in op(**given))
     ones = torch.ones(given["query"].shape[:-1], dtype=torch.float32, device="npu")
     return refusal(op, **{**given, "d_lse": ones})
