@@ -70,7 +70,7 @@ int scale_kernel(uint32_t blocks, void* l2ctrl, void* stream, const float* in, f
 }
 
 test_scaled::Outputs scaled(const test_scaled::Arguments& a, const test_scaled::CallShape&) {
-  Tensor out = custom_pypto::empty_like_contiguous(a.self);
+  Tensor out = custom_pypto::empty_like_contiguous(a.like.value_or(a.self));
   custom_pypto::npu::launch_direct("test_scaled", &scale_kernel, 8, a.self, out, a.self.numel(),
                                    a.factor);
   return {out};
@@ -91,14 +91,6 @@ test_cores::Outputs cores(const test_cores::Arguments& a, const test_cores::Call
   Tensor out = custom_pypto::empty({1}, ScalarType::Float, a.like);
   custom_pypto::npu::launch_direct("test_cores", &cores_kernel, 1, out);
   return {out};
-}
-
-// Refused before the kernel is called, when the two are on different devices.
-test_scaled_like::Outputs scaled_like(const test_scaled_like::Arguments& a,
-                                      const test_scaled_like::CallShape&) {
-  custom_pypto::npu::launch_direct("test_scaled_like", &scale_kernel, 8, a.self, a.out,
-                                   a.self.numel(), 2.0);
-  return {custom_pypto::empty_like_contiguous(a.out)};
 }
 
 namespace allocation = custom_pypto::npu::detail;
@@ -129,11 +121,9 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<test_layout>().impl<&layout>("PrivateUse1");
   plugin.def<test_raw_layout>().impl<&raw_layout>("PrivateUse1");
   plugin.def<test_scaled>().impl<&scaled>("PrivateUse1");
-  plugin.def<test_scaled_like>().impl<&scaled_like>("PrivateUse1");
   plugin.def<test_settings>().impl<&test_settings::launch>("PrivateUse1");
   plugin.def<test_cores>().impl<&cores>("PrivateUse1");
   plugin.def<test_number>().impl<&test_number::launch>("PrivateUse1");
-  plugin.def<test_maybe_number>().impl<&test_maybe_number::launch>("PrivateUse1");
   plugin.def<test_doubled>().impl<&test_doubled::launch>("PrivateUse1");
   plugin.def<test_opposite>().impl<&test_opposite::launch>("PrivateUse1");
   plugin.def<test_allocates>().impl<&allocates>("PrivateUse1");

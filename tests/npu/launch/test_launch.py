@@ -40,8 +40,8 @@ CALLS: dict[str, list[int] | str] = {
         "aclnnEverything: argument 2 is on npu:1, not on the NPU of the tensors before it"
     ),
     "everything(ones, ones.cpu())": "aclnnEverything: argument 2 is on cpu, not on an NPU",
-    "ops.test_scaled_like(ones, ones_of_1)": (
-        "test_scaled_like: argument 2 is on npu:1, not on the NPU of the tensors before it"
+    "ops.test_scaled(ones, 2.0, ones_of_1)": (
+        "test_scaled: argument 2 is on npu:1, not on the NPU of the tensors before it"
     ),
     "ops.test_scaled(ones.t(), 2.0)": (
         "test_scaled: argument 1 must be contiguous, got shape [6, 4] with strides [1, 6]"
