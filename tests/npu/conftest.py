@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, an older CANN, and test_same_symbol.py."""
+    """ASCEND_CUSTOM_OPP_PATH for each of `KERNELS`, and an older CANN."""
     projects = sorted(ROOT.glob("plugins/*/pyproject.toml"))
     # Some ops run by torch's own.
     plugins = [path.parent for path in projects if "simulated-kernels" in path.read_text("utf-8")]
@@ -43,7 +43,6 @@ def opp(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "custom": f"{built['custom']}:{built['stock']}",
         "stock": str(built["stock"]),
         "older": f"{built['older']}:{built['stock']}",
-        "fused": str(built["fused"]),
     }
 
 

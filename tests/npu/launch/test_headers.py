@@ -44,6 +44,15 @@ def test_other_arguments_than_the_header_s_are_refused_where_the_op_is_called(
         assert f"\n  {part}\n" in text
 
 
+# The header of another opp package, which has a kernel of the same name and comes second.
+BEHIND = f"""
+import shutil
+other = shutil.copytree(header.parents[2], Path("other").absolute())
+(other / "op_api" / "include" / header.name).write_text({declaration(WRONG)!r})
+os.environ["ASCEND_CUSTOM_OPP_PATH"] += f":{{other}}"
+"""
+
+
 @pytest.mark.parametrize(
     ("declared", "before", "variables"),
     [
@@ -54,6 +63,7 @@ def test_other_arguments_than_the_header_s_are_refused_where_the_op_is_called(
         (RIGHT, f"ops.test_number(x, 2); header.write_text({declaration(WRONG)!r})", {}),
         (WRONG, "", {"CUSTOM_PYPTO_NPU_HEADERS": 0}),
         (None, "", {}),
+        (None, BEHIND, {}),
     ],
 )
 def test_a_launch_goes_through(
