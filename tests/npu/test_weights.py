@@ -5,25 +5,23 @@ from custom_pypto_sparse_attention.samples import DEEPSEEK_V32
 from worker import RunCode, Start, Worker
 
 HIDDEN = DEEPSEEK_V32.hidden
-FORMS = ["plain", "3-D", "private", "declared", "private and declared"]
 
 
-@pytest.mark.parametrize("form", FORMS)
+# In the queue, weights of a form that is converted wait until they are read.
+@pytest.mark.parametrize(
+    ("form", "queue"),
+    [
+        *((form, 1) for form in ("plain", "3-D", "private", "declared", "private and declared")),
+        *((form, queue) for form in ("plain", "private and declared") for queue in (0, 2)),
+    ],
+)
 def test_weights_in_any_form_give_the_results_of_plain_ones(
-    graph_npu: Worker, kernels: str, form: str
+    start: Start, kernels: str, form: str, queue: int
 ) -> None:
-    phase_1_runs = graph_npu.run("weights.agrees", form)
+    phase_1_runs = start(kernels, queue).run("weights.agrees", form)
     if kernels == "custom":
         # The device brings plain ones into NZ order: one of the six has 16 columns, which is it.
         assert phase_1_runs == (1 + 5 if form == "plain" else 1)
-
-
-@pytest.mark.parametrize("form", ["plain", "private and declared"])
-@pytest.mark.parametrize("queue", [0, 2])
-def test_weights_wait_in_the_queue_until_they_are_read(
-    start: Start, kernels: str, queue: int, form: str
-) -> None:
-    start(kernels, queue).run("weights.agrees", form)
 
 
 @pytest.mark.parametrize(

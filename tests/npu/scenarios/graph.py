@@ -111,16 +111,10 @@ def _inputs(node: Any) -> dict[str, str]:
     return dict(zip((each.name for each in node.input_desc), tensors, strict=True))
 
 
-def refuses_sample(name: str, sample: str) -> str:
-    """The error of a graph for a sample; no cache is written."""
-    case = case_named(name, sample)
+def refuses(name: str, sample: str = "") -> str:
+    """The error of a graph for a sample, or for the first; no cache is written."""
+    case = case_named(name, sample) if sample else cases_of(name)[0]
     return refusal_before_writing(case.copy(), compiled(case.op.overload))
-
-
-def refuses_an_op(name: str) -> str:
-    """The error of a graph for an op that has no converter."""
-    case = cases_of(name)[0]
-    return refusal(compiled(case.op.overload), *case.args, **case.kwargs)
 
 
 def refuses_dtype(dtype: str) -> list[str]:

@@ -2,8 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,6 +24,8 @@ WEIGHTS = (1, 2, 4, 14, 15, 16)
 NZ = 29
 
 Arguments = list[torch.Tensor]
+
+_fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 
 
 def to_fractal_nz(matrix: torch.Tensor) -> torch.Tensor:
@@ -83,11 +84,6 @@ def indexer_prolog_agrees(size: str) -> int:
     return counted
 
 
-def _fused(*arguments: torch.Tensor) -> torch.Tensor:
-    returned: torch.Tensor = torch.ops.custom_pypto.npu_sparse_attention_pto(*arguments)
-    return returned
-
-
 def _sample() -> Arguments:
     """Sizes that every kernel takes, and NZ order can hold."""
     return list(samples.fused_arguments(samples.FRACTAL_SIZES).values())
@@ -115,10 +111,6 @@ def _on_npu(form: str, arguments: Arguments) -> Arguments:
     ]
 
 
-def _declaration(form: str) -> AbstractContextManager[None]:
-    return declared_for_a_test() if form.endswith("declared") else nullcontext()
-
-
 def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
     on_cpu = _sample()
     with declared_for_a_test(False):
@@ -131,24 +123,17 @@ def _compare(returned: torch.Tensor, on_npu: Arguments) -> None:
 def agrees(form: str) -> int:
     """Weights in a form, eagerly. Returns how often phase 1 ran."""
     on_npu = _on_npu(form, _sample())
-    with _declaration(form):
+    with declared_for_a_test(form.endswith("declared")):
         returned, counted = count_phase_1(_fused, *on_npu)
     _compare(returned, on_npu)
     return counted
 
 
-@contextmanager
-def _compiled(dynamic: bool = False) -> Iterator[tuple[Any, str]]:
-    """The op in a graph of torchair's, and the folder that the graph is dumped to."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield compiled(_fused, folder, dynamic=dynamic), folder
-
-
 def graph_agrees(form: str, dynamic: bool) -> list[str]:
     """Weights in a form, in a graph of torchair's. Returns the types of its nodes."""
     on_npu = _on_npu(form, _sample())
-    with _compiled(dynamic) as (function, folder), _declaration(form):
-        returned = function(*on_npu)
+    with tempfile.TemporaryDirectory() as folder, declared_for_a_test(form.endswith("declared")):
+        returned = compiled(_fused, folder, dynamic=dynamic)(*on_npu)
         _compare(returned, on_npu)
         return [*types_in(folder)]
 
@@ -156,10 +141,10 @@ def graph_agrees(form: str, dynamic: bool) -> list[str]:
 def graph_keeps_its_declaration() -> None:
     """A graph reads weights as was declared when it was made."""
     first, again = (_on_npu("declared", _sample()) for _ in range(2))
-    with _compiled() as (function, _):
-        with _declaration("declared"):
-            _compare(function(*first), first)
-        _compare(function(*again), again)
+    function = compiled(_fused)
+    with declared_for_a_test():
+        _compare(function(*first), first)
+    _compare(function(*again), again)
 
 
 def composes(columns: int) -> tuple[int, list[str]]:
@@ -170,9 +155,9 @@ def composes(columns: int) -> tuple[int, list[str]]:
     sizes = replace(samples.FRACTAL_SIZES, index_heads=columns)
     on_cpu = list(samples.fused_arguments(sizes).values())
     expected = _fused(*[each.clone() for each in on_cpu])
-    with _compiled() as (function, folder):
+    with tempfile.TemporaryDirectory() as folder:
         eager, counted = count_phase_1(_fused, *[each.to("npu") for each in on_cpu])
-        graph = function(*[each.to("npu") for each in on_cpu])
+        graph = compiled(_fused, folder)(*[each.to("npu") for each in on_cpu])
         types = [*types_in(folder)]
     for returned in (eager, graph):
         attention_comparison.compare_fused(returned.cpu(), expected, SampleInput(tuple(on_cpu)))
