@@ -13,7 +13,7 @@ def test_gives_no_slot_where_the_cpu_refuses(start: Start) -> None:
 
 def test_without_it_int32_is_refused_with_the_way_out(start: Start) -> None:
     message = start("stock").run("direct.refusal_of_int32")
-    assert message.startswith("npu_advance_step_flashattn: argument 'sampled_token_ids' must be ")
+    assert message.startswith("npu_advance_step_flashattn: argument 'input_tokens' must be int64, ")
     assert "adv_step_flash has none, where the plugin was built with CANN" in message
 
 

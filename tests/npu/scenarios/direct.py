@@ -3,12 +3,13 @@
 from typing import Any
 
 import torch
+from custom_pypto_advance_step import samples
 from torch import Tensor
 
 from scenarios.calls import count_phase_1, refusal
 
-BLOCK_SIZE = 16
-COLUMNS = 5
+BLOCK_SIZE, COLUMNS = 16, 5
+"""Those of the samples."""
 CALLS = {
     "padded": (8, 3, torch.int64),
     "full": (8, 8, torch.int64),
@@ -26,9 +27,11 @@ def agrees_with_the_cpu_where_aclnn_does_not_apply() -> None:
     """Bit by bit, without phase 1: int32, also of one tensor, full batches, slots from 2^31 on."""
     calls = {name: _both(*call) for name, call in CALLS.items()}
     strided = _both(8, 3, torch.int64)
+    for call in strided:
+        call[1] = call[1].flatten()
     strided[0][5] = torch.cat([strided[0][5], strided[0][5]], 1)[:, :COLUMNS]
     assert not strided[0][5].is_contiguous()
-    calls["strided table"] = strided
+    calls["flat tokens, strided table"] = strided
     for narrow in range(6):
         calls[f"int32 {narrow}"] = mixed = _both(40, 39, torch.int64, first=100)
         for call in mixed:
@@ -66,22 +69,10 @@ def _both(
     seqs: int, queries: int, dtype: torch.dtype, first: int | None = None
 ) -> tuple[list[Any], list[Any]]:
     """A call on npu and the same on the CPU; `first` is the least of the block numbers."""
-    generator = torch.Generator().manual_seed(seqs)
     if first is None:
         first = 2**31 - 2 if dtype == torch.int64 else 2**27 - 1000
-
-    def integers(*shape: int, low: int = 0, high: int = 100) -> Tensor:
-        return torch.randint(low, high, shape, generator=generator).to(dtype)
-
-    call: list[Any] = [
-        integers(seqs),
-        integers(queries, high=30000),
-        integers(seqs),
-        integers(seqs, low=1, high=COLUMNS * BLOCK_SIZE),
-        integers(seqs),
-        integers(seqs, COLUMNS, low=first, high=first + 1000),
-        *(seqs, queries, BLOCK_SIZE),
-    ]
+    sample = samples.call("cpu", num_seqs=seqs, num_queries=queries, dtype=dtype, first=first)
+    call = list(sample.args)
     return [each.to("npu") if isinstance(each, Tensor) else each for each in call], call
 
 

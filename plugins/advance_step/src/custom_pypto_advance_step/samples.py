@@ -12,18 +12,18 @@ from torch import Tensor
 
 def advance_step(device: str) -> Iterator[SampleInput]:
     """Calls as serving engines make them; what NPU kernels do not take is for the CPU."""
-    longer = _call(device, num_seqs=8, num_queries=3, columns=9)
-    yield replace(_call(device, num_seqs=8, num_queries=3, name="padded"), resized=longer)
-    yield _call(device, num_seqs=3, num_queries=2, block_size=1, name="blocks-of-one-token")
-    yield _call(device, num_seqs=64, num_queries=50, first=2**31 - 2, name="from-2-to-the-31")
-    yield _call(device, num_seqs=257, num_queries=200, block_size=128, name="many")
+    longer = call(device, num_seqs=8, num_queries=3, columns=9)
+    yield replace(call(device, num_seqs=8, num_queries=3, name="padded"), resized=longer)
+    yield call(device, num_seqs=3, num_queries=2, block_size=1, name="blocks-of-one-token")
+    yield call(device, num_seqs=64, num_queries=50, first=2**31 - 2, name="from-2-to-the-31")
+    yield call(device, num_seqs=257, num_queries=200, block_size=128, name="many")
     if device == "cpu":
-        yield _call(device, num_seqs=4, num_queries=4, name="full")
-        yield _call(device, num_seqs=4, num_queries=0, name="padding-only")
-        yield _call(device, num_seqs=5, num_queries=4, dtype=torch.int32, name="int32")
+        yield call(device, num_seqs=4, num_queries=4, name="full")
+        yield call(device, num_seqs=4, num_queries=0, name="padding-only")
+        yield call(device, num_seqs=5, num_queries=4, dtype=torch.int32, name="int32")
 
 
-def _call(
+def call(
     device: str,
     *,
     num_seqs: int,
@@ -34,7 +34,7 @@ def _call(
     dtype: torch.dtype = torch.int64,
     name: str = "",
 ) -> SampleInput:
-    """A block table has so many columns; `first` is the least of its block numbers."""
+    """A step; a block table has so many columns, and `first` is the least of its block numbers."""
     generator = torch.Generator().manual_seed(num_seqs)
 
     def integers(*shape: int, low: int = 0, high: int = 100) -> Tensor:
