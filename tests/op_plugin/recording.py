@@ -26,14 +26,7 @@ _TYPES = {
 _ASKED_FOR = {"aclnnInplaceLerps": ("Tensor", "Tensor", "float")}
 """Kernels that torch_npu looks for before it launches another one."""
 
-_PROJECT = """\
-[project]
-name = "recorded"
-version = "0"
-
-[tool.custom-pypto.simulated-kernels]
-recorded = ["kernels.cpp"]
-"""
+_PROJECT = '[tool.custom-pypto.simulated-kernels]\nrecorded = ["kernels.cpp"]\n'
 
 
 def kernel_of(op: ImportedOp) -> str:

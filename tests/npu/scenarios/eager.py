@@ -12,7 +12,7 @@ from custom_pypto_testing.checks.values import compare_with_reference
 from custom_pypto_testing.outputs import Run
 
 from scenarios.calls import count_phase_1, refusal, refusal_before_writing, to_device
-from scenarios.samples import case_named, cases_of, refused_cases
+from scenarios.samples import beyond, case_named, cases_of
 
 
 def launches_again(name: str) -> int:
@@ -88,7 +88,7 @@ def gradients_agree_with_the_cpu(name: str) -> None:
 
 def refuses_what_its_kernels_do_not_take(name: str) -> dict[str, str]:
     """The errors for the samples that this machine's kernels do not take; no cache is written."""
-    return {each.sample.name: refusal_before_writing(each.copy()) for each in refused_cases(name)}
+    return {each: refusal_before_writing(case_named(name, each).copy()) for each in beyond(name)}
 
 
 def attends_before_rows_of_padding() -> None:

@@ -1,6 +1,7 @@
 """Tiny models of transformers that generate on an NPU, through custom_pypto_transformers."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -49,20 +50,22 @@ def generates_the_tokens_of_the_cpu(family: str) -> None:
     model = AutoModelForCausalLM.from_config(
         config, dtype=torch.float16, attn_implementation="custom_pypto"
     ).eval()
+    generate = partial(model.generate, max_new_tokens=6, do_sample=False)
     tokens = torch.randint(3, VOCABULARY, (2, 40))
     padded = (torch.arange(40) >= torch.tensor([[0], [17]])).long()
     with torch.inference_mode():
         for mask in (torch.ones_like(tokens), padded):
             real = mask.bool()
             model.cpu()
-            expected = _generate(model, tokens, mask)
+            expected = generate(tokens, attention_mask=mask)
             logits = model(tokens, attention_mask=mask).logits
             model.npu()
+            on_npu = tokens.to("npu")
             for name, cache in CACHES.items():
-                found = _generate(model, tokens.to("npu"), mask.to("npu"), **cache(config))
+                found = generate(on_npu, attention_mask=mask.to("npu"), **cache(config))
                 assert found.cpu().equal(expected), (family, name)
-            on_npu = model(tokens.to("npu"), attention_mask=mask.to("npu")).logits.cpu()
-            errors = (on_npu[real] - logits[real]).abs().amax(-1)
+            found = model(on_npu, attention_mask=mask.to("npu")).logits.cpu()
+            errors = (found[real] - logits[real]).abs().amax(-1)
             # Two scores at the edge of the top-k can be nearly equal. Then the product for the
             # queries, which differs between processors, decides which key a token attends to.
             assert (errors > 0.03).sum() <= 1, (family, errors)
@@ -111,10 +114,3 @@ def _on_npu(value: Any) -> Any:
     if isinstance(value, Compressed):
         return Compressed(*map(_on_npu, value))
     return value.to("npu") if isinstance(value, torch.Tensor) else value
-
-
-def _generate(model: Any, tokens: torch.Tensor, mask: torch.Tensor, **options: Any) -> torch.Tensor:
-    generated: torch.Tensor = model.generate(
-        tokens, attention_mask=mask, max_new_tokens=6, do_sample=False, **options
-    )
-    return generated

@@ -50,8 +50,8 @@ def passes(check: str, name: str) -> int:
     """Run a check of the suite on the samples of an op. Returns how many it has checked."""
     cases, count = cases_of(name), 0
     if check in ("graph", "symbolic_graph"):
-        beyond = _BEYOND_GRAPHS.get(name, "").split()
-        cases = tuple(case for case in cases if case.sample.name not in beyond)
+        refused = _BEYOND_GRAPHS.get(name, "").split()
+        cases = tuple(case for case in cases if case.sample.name not in refused)
     if check in _OF_EACH_GRAPH:
         cases = tuple(one_of_each_graph(cases))
     elif check == "graph" or os.environ["TASK_QUEUE_ENABLE"] != "1":
@@ -116,18 +116,13 @@ def _check_named(check: str, name: str) -> Callable[[Case], None]:
 
 def cases_of(name: str) -> tuple[Case, ...]:
     """The cases of an op on npu that this machine's kernels take."""
-    beyond = _beyond(name)
-    return tuple(case for case in _every(name).cases if case.sample.name not in beyond)
+    refused = beyond(name)
+    return tuple(case for case in _every(name).cases if case.sample.name not in refused)
 
 
 def case_named(name: str, sample: str) -> Case:
     """One case of an op."""
     return next(case for case in _every(name).cases if case.sample.name == sample)
-
-
-def refused_cases(name: str) -> list[Case]:
-    """The cases that this machine's kernels do not take."""
-    return [case_named(name, sample) for sample in _beyond(name)]
 
 
 @cache
@@ -136,6 +131,7 @@ def _every(name: str) -> Op:
     return op_of_plugin(name, "npu")
 
 
-def _beyond(name: str) -> list[str]:
+def beyond(name: str) -> list[str]:
+    """The samples of an op that this machine's kernels do not take."""
     taken = _TAKEN_BY_CUSTOM.get(name, "") if os.environ["KERNELS"] == "custom" else ""
     return [each for each in _BEYOND_STOCK.get(name, "").split() if each not in taken.split()]

@@ -32,19 +32,22 @@ block_table = torch.tensor([[5, 0, 3], [1, 0, 0], [0, 0, 0]], dtype=torch.int32)
 
 
 def decode(device):
-    lengths = actual_seq_lengths_query.to(device), actual_seq_lengths_key.to(device)
+    options = {
+        "actual_seq_lengths_query": actual_seq_lengths_query.to(device),
+        "block_table": block_table.to(device),
+        "layout_query": "TND",
+        "sparse_mode": 3,
+    }
+    lengths = actual_seq_lengths_key.to(device)
     cache = [part.to(device) for part in kv_cache]
     topk_indices, _ = custom_pypto_serving.npu_lightning_indexer(
         query=query_index.to(device),
         key=cache[2],
         weights=weights.to(device),
-        actual_seq_lengths_query=lengths[0],
-        actual_seq_lengths_key=lengths[1],
-        block_table=block_table.to(device),
-        layout_query="TND",
+        actual_seq_lengths_key=lengths,
         layout_key="PA_BSND",
         sparse_count=64,
-        sparse_mode=3,
+        **options,
     )
     result = custom_pypto_serving.npu_sparse_flash_attention(
         query=ql_nope.to(device),
@@ -53,16 +56,13 @@ def decode(device):
         sparse_indices=topk_indices,
         scale_value=0.04,
         sparse_block_size=1,
-        block_table=block_table.to(device),
-        actual_seq_lengths_query=lengths[0],
-        actual_seq_lengths_kv=lengths[1],
+        actual_seq_lengths_kv=lengths,
         query_rope=q_pe.to(device),
         key_rope=cache[1],
-        layout_query="TND",
         layout_kv="PA_BSND",
-        sparse_mode=3,
         attention_mode=2,
         return_softmax_lse=False,
+        **options,
     )
     assert result[0].device.type == torch.device(device).type
     return topk_indices[:REAL].cpu(), result[0][:REAL].cpu()
