@@ -5,8 +5,6 @@ from typing import Any
 
 import torch
 
-_ACL_TYPES = {torch.float32: 0, torch.float16: 1, torch.int8: 2, torch.int32: 3, torch.uint8: 4}
-
 
 def expect_success(phase: int, code: int) -> None:
     """Raises RuntimeError with the phase, the code and the recent error, unless it is 0."""
@@ -27,7 +25,7 @@ def function(name: str, result: Any = ctypes.c_int) -> Any:
 
 
 def tensor(value: torch.Tensor) -> ctypes.c_void_p:
-    """An aclTensor for a tensor on an npu."""
+    """An aclTensor for a tensor of float32 on an npu."""
 
     def sizes(values: Any) -> Any:
         return (ctypes.c_int64 * len(values))(*map(int, values))
@@ -37,7 +35,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
     created = function("aclCreateTensor", ctypes.c_void_p)(
         sizes(value.shape),
         ctypes.c_uint64(value.dim()),
-        ctypes.c_int(_ACL_TYPES[value.dtype]),
+        ctypes.c_int(0),
         sizes(value.stride()),
         ctypes.c_int64(int(value.storage_offset())),
         ctypes.c_int(2),
@@ -49,9 +47,9 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
     return ctypes.c_void_p(created)
 
 
-def destroy(kind: str, *objects: ctypes.c_void_p) -> None:
-    for each in objects:
-        assert function(f"aclDestroy{kind}")(each) == 0
+def destroy(*tensors: ctypes.c_void_p) -> None:
+    for each in tensors:
+        assert function("aclDestroyTensor")(each) == 0
 
 
 def phase_1(name: str, *arguments: Any) -> tuple[ctypes.c_void_p, ctypes.c_uint64]:
@@ -86,4 +84,4 @@ def launch_tensors(name: str, *tensors: torch.Tensor) -> None:
     try:
         launch(name, *made)
     finally:
-        destroy("Tensor", *made)
+        destroy(*made)

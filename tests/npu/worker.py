@@ -31,11 +31,7 @@ class Worker:
         self._log = log.open(encoding="utf-8")
 
     def run(self, function: str, *arguments: Any) -> Any:
-        """Run "module.function" of the package `scenarios` there, and return its result.
-
-        Raises:
-            AssertionError: it raised, or the process ended; the message has what it printed.
-        """
+        """Run "module.function" of the package `scenarios` there, and return its result."""
         start = self._log.seek(0, os.SEEK_END)
         line = ""
         with suppress(ConnectionError):

@@ -17,24 +17,18 @@ constexpr Workspace workspace_size;
 
 // A size that shows what phase 1 sees: 1000 times the deterministic level, and the cores it may
 // use.
-struct Settings {
-  uint64_t operator()(const at::Tensor&) const {
-    int64_t level = 0;
-    uint32_t cores = 0;
-    aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &level);
-    aclrtGetResInCurrentThread(ACL_RT_DEV_RES_CUBE_CORE, &cores);
-    return static_cast<uint64_t>(1000 * level) + cores;
-  }
-};
-constexpr Settings settings;
+uint64_t settings(const at::Tensor&) {
+  int64_t level = 0;
+  uint32_t cores = 0;
+  aclrtCtxGetSysParamOpt(ACL_OPT_DETERMINISTIC, &level);
+  aclrtGetResInCurrentThread(ACL_RT_DEV_RES_CUBE_CORE, &cores);
+  return static_cast<uint64_t>(1000 * level) + cores;
+}
 
-struct NotNegative {
-  uint64_t operator()(int64_t number, const at::Tensor&) const {
-    TORCH_CHECK_VALUE(number >= 0, "refuses the number ", number);
-    return 0;
-  }
-};
-constexpr NotNegative not_negative;
+uint64_t not_negative(int64_t number, const at::Tensor&) {
+  TORCH_CHECK_VALUE(number >= 0, "refuses the number ", number);
+  return 0;
+}
 
 }  // namespace
 

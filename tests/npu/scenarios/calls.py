@@ -10,11 +10,7 @@ from custom_pypto_testing.case import Case
 
 
 def refusal(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str:
-    """The error of a call.
-
-    Raises:
-        AssertionError: there is none.
-    """
+    """The error of a call, which must fail."""
     try:
         function(*args, **kwargs)
     except RuntimeError as error:
