@@ -11,7 +11,7 @@ import custom_pypto.core
 import custom_pypto_serving as serving
 import pytest
 import torch
-from calls import ARGUMENTS, CALLS, Call
+from calls import CALLS, Call
 from custom_pypto_compressor import norm_and_rotate
 from torch import Tensor
 
@@ -21,6 +21,7 @@ ATTENTION = "npu_sparse_flash_attention"
 SHARED_KV = "npu_sparse_flash_mla"
 QUANT_V2 = "npu_quant_lightning_indexer_v2"
 VLLM_QUANT = "npu_vllm_quant_lightning_indexer"
+LSE = "return_softmax_lse"
 
 
 class Batch(NamedTuple):
@@ -108,13 +109,13 @@ def attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
         "key_rope": normal(7, PAGES, 16, 1, ROPE),
         "layout_kv": "PA_BSND",
         "attention_mode": 2,
-        "return_softmax_lse": False,
+        LSE: False,
     }
 
 
 def rank_attention_arguments(batch: Batch = MIXED) -> dict[str, Any]:
     """Where ranks share a request's keys: this rank's positions, and parts to merge by."""
-    arguments = attention_arguments(batch) | {"sparse_mode": 0, "return_softmax_lse": True}
+    arguments = attention_arguments(batch) | {"sparse_mode": 0, LSE: True}
     arguments["sparse_indices"] = arguments["sparse_indices"].where(
         arguments["sparse_indices"] % 2 == 0, -1
     )
@@ -129,7 +130,6 @@ def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
         "cu_seqlens_q": starts,
         "cu_seqlens_ori_kv": starts,
         "seqused_kv": lengths,
-        "max_seqlen_kv": max(batch.lengths),
         "cmp_ratio": 4,
         "ori_mask_mode": 4,
         "ori_win_left": 7,
@@ -137,7 +137,8 @@ def shared_kv_arguments(batch: Batch = MIXED) -> dict[str, Any]:
         "layout_q": "TND",
         "layout_kv": "PA_ND",
     }
-    metadata = serving.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, **options)
+    sizes = {"max_seqlen_kv": max(batch.lengths)}
+    metadata = serving.npu_sparse_attn_sharedkv_metadata(HEADS, 1, LATENT, **options, **sizes)
     return options | {
         "q": normal(1, batch.tokens, HEADS, LATENT),
         "ori_kv": normal(2, PAGES, 16, 1, LATENT),
@@ -238,7 +239,7 @@ def reference_attention(arguments: dict[str, Any]) -> tuple[Tensor, Tensor]:
     others = {"key": "kv_cache", "key_rope": "kr_cache", "scale_value": "scale"}
     given = {others.get(name, name): value for name, value in arguments.items()}
     given = {name: given[name] for name in signature(function).parameters if name in given}
-    return function(**given | {"return_softmax_lse": True})
+    return function(**given | {LSE: True})
 
 
 def check_indexer(result: Tensor, arguments: dict[str, Any]) -> None:
@@ -260,7 +261,7 @@ def check_attention(result: Tensor, arguments: dict[str, Any]) -> None:
 
 def check_shared_kv(result: Tensor, arguments: dict[str, Any]) -> None:
     given = {**arguments, "layout_kv": "PA_BBND"}
-    tokens, _, _ = (given.pop(n) for n in ("seqused_kv", "cu_seqlens_ori_kv", "max_seqlen_kv"))
+    tokens, _ = given.pop("seqused_kv"), given.pop("cu_seqlens_ori_kv")
     lengths = {"seqused_ori_kv": tokens, "seqused_cmp_kv": tokens // 4}
     wanted, _ = reference(SHARED_KV)(**given, **lengths, cmp_residual_kv=tokens % 4)
     torch.testing.assert_close(result, wanted, rtol=0.02, atol=0.002)
@@ -331,6 +332,20 @@ FUNCTIONS: dict[str, tuple[Callable[..., dict[str, Any]], Callable[..., None]]] 
     "compressor": (compressor_arguments, check_compressor),
 }
 STEPS = [call for call in CALLS if call.op == "npu_advance_step_flashattn"]
+STEP, NO_PADDING_STEP = "npu_advance_step_flashattn", "advance_step_flashattn_ascendc"
+STEP_TENSORS = "input_tokens sampled_token_ids input_positions seq_lens slot_mapping block_tables"
+STEP_SIZES = "num_seqs num_queries block_size"
+# The arguments that engines pass by position.
+BY_POSITION = {
+    STEP: f"{STEP_TENSORS} {STEP_SIZES}",
+    NO_PADDING_STEP: f"{STEP_SIZES} {STEP_TENSORS}",
+    "npu_sparse_attn_sharedkv": "q",
+    "sparse_attn_sharedkv": "q",
+    "npu_hc_pre": "x hc_fn hc_scale hc_base hc_mult hc_sinkhorn_iters norm_eps hc_eps",
+    "npu_hc_post": "x residual post comb",
+    "compressor": "x wkv wgate state_cache ape norm_weight rope_sin rope_cos",
+    "lightning_indexer": "query key weights",
+}
 
 
 def name_of(call: Call) -> str:
@@ -339,10 +354,11 @@ def name_of(call: Call) -> str:
 
 def run(call: Call, arguments: dict[str, Any]) -> Any:
     """The call's result, with the arguments in its order, as the engine takes it."""
-    function = attrgetter(call.served)(serving)
-    by_position, _, by_keyword = ARGUMENTS[call.served].rpartition("*")
-    args = some_of(arguments, by_position).values()
-    return call.take(function(*args, **some_of(arguments, by_keyword)))
+    given, op = dict(arguments), call.served.removeprefix("custom.")
+    if op != call.served:  # torch.ops.custom has neither
+        given = {n: each for n, each in given.items() if n not in ("attention_mode", LSE)}
+    args = [given.pop(name) for name in BY_POSITION.get(op, "").split()]
+    return call.take(attrgetter(call.served)(serving)(*args, **given))
 
 
 @pytest.mark.parametrize("batch", BATCHES)
@@ -367,7 +383,6 @@ def test_a_step_leaves_or_writes_padding_as_the_engine_s_op_does(call: Call) -> 
     assert written == [[70, 80, token], [3, 4, position], [4, 5, 0], slots]
 
 
-STEP, NO_PADDING_STEP = "npu_advance_step_flashattn", "advance_step_flashattn_ascendc"
 OTHER_OP = f"of vllm-ascend 0.20 to 0.22: call {VLLM_QUANT}"
 ROWS = "must have num_seqs (3) rows"
 MAKERS = {
@@ -417,7 +432,7 @@ def test_values_may_be_another_view_of_the_keys_or_none_and_a_block_size_the_six
         assert torch.equal(actual, expected)
     names = ("query", "key", "value", "sparse_indices", "scale_value", "sparse_block_size")
     positional = [arguments.pop(name) for name in names]
-    del arguments["attention_mode"], arguments["return_softmax_lse"]
+    del arguments["attention_mode"], arguments[LSE]
     op = serving.custom.npu_sparse_flash_attention
     assert torch.equal(op(*positional, **arguments), expected)
     assert torch.equal(op(*positional[:5], sparse_block_size=1, **arguments), expected)
@@ -440,7 +455,7 @@ def test_keys_that_are_not_paged(layout: str) -> None:
         "actual_seq_lengths_kv": key_ends,
         "layout_query": layout,
         "layout_kv": layout,
-        "return_softmax_lse": True,
+        LSE: True,
     }
     out, *parts = serving.npu_sparse_flash_attention(**arguments)
     check_attention(out, arguments)
@@ -464,7 +479,7 @@ def test_uncompressed_keys_are_selected_as_by_torch_npu_s_op(layout: str, mode: 
 
 
 def test_functions_of_custom_have_the_defaults_and_the_order_of_torch_ops_custom() -> None:
-    custom, names = serving.custom, ARGUMENTS["compressor"].partition("*")[0].split()
+    custom, names = serving.custom, BY_POSITION["compressor"].split()
     given = compressor_arguments()
     expected = serving.compressor(**given)
     given = compressor_arguments()

@@ -12,7 +12,7 @@ from typing import Any
 import custom_pypto_serving
 import pytest
 import torch
-from calls import ARGUMENTS, CALLS
+from calls import CALLS
 from torch.fx.operator_schemas import get_signature_for_torch_op
 
 NO_WINDOW = 2**63 - 1
@@ -106,4 +106,3 @@ def test_the_signature_is_the_published_one(name: str) -> None:
 
 def test_the_page_lists_every_function() -> None:
     assert SIGNATURES.keys() <= {call.name for call in CALLS}
-    assert ARGUMENTS.keys() == {call.served for call in CALLS}
