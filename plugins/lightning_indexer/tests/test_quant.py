@@ -97,7 +97,6 @@ def test_random_paged_batches(random_sizes: Sizes, seed: int) -> None:
 
 
 E4M3 = torch.float8_e4m3fn
-DTYPES = pytest.mark.parametrize("dtype", [torch.int8, E4M3], ids=str)
 
 
 @pytest.mark.parametrize("depth", [1, 31, 64, 128, 130])
@@ -152,7 +151,7 @@ ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [
 ]
 
 
-@DTYPES
+@pytest.mark.parametrize("dtype", [torch.int8, E4M3], ids=str)
 @pytest.mark.parametrize(("key", "scales", "query_scale", "order"), ORDERS)
 def test_scales_decide_the_order(
     key: list[int], scales: list[float], query_scale: float, order: list[int], dtype: torch.dtype

@@ -11,7 +11,6 @@ from custom_pypto_lightning_indexer.samples_v2 import lightning_indexer, second
 from custom_pypto_plugin import SampleInput
 from refusals import assert_refused
 
-first = torch.ops.custom_pypto.npu_lightning_indexer_pto
 indexer = torch.ops.custom_pypto.npu_lightning_indexer_v2
 
 
@@ -49,11 +48,9 @@ def test_a_token_sees_the_windows_that_are_complete(ratio: int, tokens: int) -> 
 def test_random_batches(random_sizes: Sizes, seed: int) -> None:
     ratio = (1, 3, 4, 128)[seed % 4]
     sample = paged("cpu", "", random_sizes, sparse_count=(1, 50, 2048)[seed % 3])
-    one = second(sample, ratio)
-    check(V2, one)
+    check(V2, second(sample, ratio))
     for dtype in (torch.int8, torch.float8_e4m3fn):
-        one = second(quantised(sample, dtype), ratio)
-        check(QUANT_V2, one)
+        check(QUANT_V2, second(quantised(sample, dtype), ratio))
 
 
 def test_rows_behind_the_used_ones_are_none() -> None:
