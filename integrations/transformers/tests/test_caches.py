@@ -1,7 +1,7 @@
 """GrowingCache holds the same as DynamicCache, whatever is done to both."""
 
 import copy
-import io
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -64,11 +64,8 @@ def append_to_a_deep_copy(cache: Any) -> None:
     append(other, 1, seed=10)
 
 
-def save_and_load(cache: Any) -> Any:
-    file = io.BytesIO()
-    torch.save(cache, file)
-    file.seek(0)
-    return torch.load(file, weights_only=False)
+def pickled(cache: Any) -> Any:
+    return pickle.loads(pickle.dumps(cache))
 
 
 def append_another_dtype(cache: Any) -> None:
@@ -89,7 +86,7 @@ def append_in_inference_mode(cache: Any) -> None:
 
 CHANGES: list[Callable[[Any], Any]] = [
     lambda cache: cache.reorder_cache(torch.tensor([2, 0, 2])),
-    *(crop_and_refill, repeat, offload, start_again, clone, save_and_load),
+    *(crop_and_refill, repeat, offload, start_again, clone, pickled),
     *(append_to_a_deep_copy, append_another_dtype, append_in_inference_mode, grow),
 ]
 
@@ -113,15 +110,6 @@ def test_a_change_between_steps(change: Callable[[Any], Any], batch: int) -> Non
     for mine, other in zip(tensors(ours), tensors(theirs), strict=True):
         assert mine.dtype == other.dtype
         assert torch.equal(mine, other)
-
-
-def test_a_step_appends_in_place() -> None:
-    cache = GrowingCache(CONFIG)
-    append(cache, 1000, seed=0)
-    before = [tensor.data_ptr() for tensor in tensors(cache)]
-    for seed in range(1, 30):
-        append(cache, 1, seed)
-    assert [tensor.data_ptr() for tensor in tensors(cache)] == before
 
 
 def test_the_memory_is_at_most_half_as_large_again() -> None:

@@ -75,14 +75,11 @@ def test_beams(model: Any, cache: str) -> None:
     assert_same_tokens(model, LEFT, cache, num_beams=2)
 
 
-ONE = FULL[:1]
-
-
 @pytest.mark.parametrize("cache", ["dynamic", "growing"])
 def test_assisted_generation(model: Any, cache: str) -> None:
     """The assistant guesses wrong now and then, and the cache is cropped."""
     assistant = tiny_models.make_model(model.config.model_type, num_hidden_layers=1)
-    assert_same_tokens(model, ONE, cache, ours={"assistant_model": assistant})
+    assert_same_tokens(model, FULL[:1], cache, ours={"assistant_model": assistant})
 
 
 @every_family_and_cache("static", "growing")

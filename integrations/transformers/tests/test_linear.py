@@ -107,8 +107,7 @@ def test_gradients_are_those_of_transformers() -> None:
 @pytest.mark.usefixtures("no_grad")
 def test_what_the_op_is_not_for_runs_as_before() -> None:
     layer = nn.Linear(8, 4, dtype=torch.float64)
-    ours = copy.deepcopy(layer)
-    use_linear(ours)
+    ours = with_linear(layer)
     x = torch.randn(3, 8, dtype=torch.float64)
     assert ours(x).equal(layer(x))
     layer, ours = layer.float(), ours.float()

@@ -1,8 +1,8 @@
 """Models are made, saved, copied and switched as any other; which ones are served."""
 
 import copy
-import io
 import json
+import pickle
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -23,14 +23,6 @@ def logits(model: Any) -> Tensor:
     with torch.no_grad():
         found: Tensor = model(prompt(1, TOKENS)).logits
     return found
-
-
-def classes_of_ours(model: Any) -> set[type]:
-    return {
-        type(module)
-        for module in model.modules()
-        if not type(module).__module__.startswith(("transformers.", "torch."))
-    }
 
 
 @pytest.fixture(scope="module")
@@ -54,16 +46,6 @@ def test_a_saved_model_computes_the_same_and_names_no_implementation(
     assert torch.equal(logits(loaded), wanted)
 
 
-def test_the_implementation_is_switched_there_and_back(model: Any, saved: Path) -> None:
-    loaded = AutoModelForCausalLM.from_pretrained(saved, attn_implementation="eager").eval()
-    eager = logits(loaded)
-    loaded.set_attn_implementation("custom_pypto")
-    assert torch.equal(logits(loaded), logits(model))
-    loaded.set_attn_implementation("eager")
-    assert torch.equal(logits(loaded), eager)
-    assert_close(logits(model), eager)
-
-
 def test_the_model_without_a_head(model: Any, saved: Path) -> None:
     loaded = AutoModel.from_pretrained(saved, attn_implementation="custom_pypto").eval()
     with torch.no_grad():
@@ -73,9 +55,7 @@ def test_the_model_without_a_head(model: Any, saved: Path) -> None:
 
 
 def pickled(model: Any) -> Any:
-    file = io.BytesIO()
-    torch.save(model, file)
-    return torch.load(io.BytesIO(file.getvalue()), weights_only=False)
+    return pickle.loads(pickle.dumps(model))
 
 
 ALL = tiny_models.FAMILIES + tiny_models.LATER + tiny_models.WITH_ROWS
@@ -112,7 +92,8 @@ def test_models_of_one_configuration_are_switched_together(family: str) -> None:
         assert_close(logits(first), wanted)
     assert ops.calls
     first.set_attn_implementation("eager")
-    assert classes_of_ours(second) == set()
+    packages = {type(module).__module__.partition(".")[0] for module in second.modules()}
+    assert packages == {"torch", "transformers"}
 
 
 @pytest.mark.parametrize("family", tiny_models.FAMILIES)

@@ -93,10 +93,8 @@ def test_tokens_are_those_of_dequantised_weights(case: str) -> None:
 def test_a_checkpoint_of_compressed_tensors(tmp_path: Path) -> None:
     package = pytest.importorskip("compressed_tensors")
     torch.manual_seed(0)
-    model, weights = (
-        LlamaForCausalLM(CONFIG),
-        {"num_bits": 4, "strategy": "group", "group_size": 32},
-    )
+    model = LlamaForCausalLM(CONFIG)
+    weights = {"num_bits": 4, "strategy": "group", "group_size": 32}
     groups = {"all": {"targets": ["Linear"], "weights": weights}}
     config = package.QuantizationConfig(config_groups=groups, ignore=["lm_head"])
     package.quantization.apply_quantization_config(model, config)

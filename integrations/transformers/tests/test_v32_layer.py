@@ -28,11 +28,17 @@ SHORT, LONG = 4096, 16384
 """Contexts of two lengths, both with more keys than are selected."""
 
 
-def extra_allocations(model: Any, cache: type) -> list[int]:
+def extra_allocations(cache: type) -> list[int]:
     """Return the bytes of each allocation that a decode step makes only for the long context.
 
-    The others are torch's, and depend on the processor: torch may reorder weights.
+    The others are torch's, and depend on the processor: torch may reorder weights. The model has
+    latents and index keys of the real sizes, and little else.
     """
+    sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "hidden_size": 64}
+    sizes |= {"num_attention_heads": 2, "num_key_value_heads": 2, "q_lora_rank": 32}
+    config = AutoConfig.for_model("deepseek_v32", mlp_layer_types=["dense"], **sizes)
+    options = {"dtype": torch.bfloat16, "attn_implementation": "custom_pypto"}
+    model = AutoModelForCausalLM.from_config(config, **options).eval()
     found = []
     for tokens in (SHORT, LONG):
         filled = cache(config=model.config)
@@ -41,22 +47,10 @@ def extra_allocations(model: Any, cache: type) -> list[int]:
     return sorted((found[1] - found[0]).elements())
 
 
-@pytest.fixture(scope="module")
-def narrow() -> Any:
-    """Latents and index keys of the real sizes, and little else."""
-    sizes = {"vocab_size": 256, "intermediate_size": 256, "num_hidden_layers": 1, "hidden_size": 64}
-    sizes |= {"num_attention_heads": 2, "num_key_value_heads": 2, "q_lora_rank": 32}
-    config = AutoConfig.for_model("deepseek_v32", mlp_layer_types=["dense"], **sizes)
-    options = {"dtype": torch.bfloat16, "attn_implementation": "custom_pypto"}
-    return AutoModelForCausalLM.from_config(config, **options).eval()
-
-
-def test_a_decode_step_allocates_nothing_of_the_contexts_length(narrow: Any) -> None:
+def test_a_decode_step_allocates_nothing_of_the_contexts_length() -> None:
     # One value a key, in the smallest of the dtypes, would be this.
-    assert max(extra_allocations(narrow, GrowingCache), default=0) < LONG * 2
+    assert max(extra_allocations(GrowingCache), default=0) < LONG * 2
 
 
-def test_a_dynamic_cache_allocates_copies_of_its_keys(narrow: Any) -> None:
-    assert extra_allocations(narrow, DynamicCache) == [
-        (LONG + 2) * width * 2 for width in (64, 128, 512)
-    ]
+def test_a_dynamic_cache_allocates_copies_of_its_keys() -> None:
+    assert extra_allocations(DynamicCache) == [(LONG + 2) * width * 2 for width in (64, 128, 512)]

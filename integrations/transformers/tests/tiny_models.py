@@ -102,39 +102,6 @@ V4_SIZES: dict[str, Any] = {
     "sliding_window": 12,
     "rope_parameters": {**YARN, "factor": 16.0, "original_max_position_embeddings": 65536},
 }
-POOLED_SIZES: dict[str, Any] = {
-    "qk_rope_head_dim": 0,
-    "rope_parameters": None,
-    "n_group": 1,
-    "linear_head_dim": 16,
-    "linear_num_heads": 4,
-    "index_kpool": 4,
-    "layer_types": ["linear_attention", "indexed_attention"],
-    "mlp_layer_types": ["dense", "sparse"],
-    "indexer_types": ["full", "full"],
-}
-MISTRAL_SIZES: dict[str, Any] = {
-    "num_hidden_layers": 3,
-    "mlp_layer_types": ["dense", "sparse", "dense"],
-    "indexer_types": ["full", "full", "shared"],
-    "no_rope_layers": [1, 0, 1],
-    "kv_source_layers": [0, 1, 0],
-    "n_group": 1,
-}
-DOTS_SIZES: dict[str, Any] = {
-    "num_hidden_layers": 2,
-    "layer_types": ["indexed_attention", "sliding_attention"],
-    "sliding_window": 12,
-    "rope_parameters": None,
-    "head_dim": 48,
-    "swa_num_attention_heads": 2,
-    "swa_num_key_value_heads": 2,
-    "swa_q_lora_rank": 40,
-    "swa_kv_lora_rank": 32,
-    "swa_head_dim": 24,
-    "swa_qk_nope_head_dim": 16,
-    "swa_v_head_dim": 16,
-}
 HY_SIZES: dict[str, Any] = {
     "n_group": 1,
     "mlp_layer_types": ["dense", "sparse"],
@@ -142,14 +109,44 @@ HY_SIZES: dict[str, Any] = {
 }
 OF_FAMILY = {
     "deepseek_v4": V4_SIZES,
-    "glm5_next": POOLED_SIZES,
+    "glm5_next": {
+        "qk_rope_head_dim": 0,
+        "rope_parameters": None,
+        "n_group": 1,
+        "linear_head_dim": 16,
+        "linear_num_heads": 4,
+        "index_kpool": 4,
+        "layer_types": ["linear_attention", "indexed_attention"],
+        "mlp_layer_types": ["dense", "sparse"],
+        "indexer_types": ["full", "full"],
+    },
     "hy_v4": HY_SIZES,
     "hy_v4_vl": {
         **HY_SIZES,
         "rope_parameters": {**SIZES["rope_parameters"], "mrope_section": [4, 2, 2]},
     },
-    "mistral_large4": MISTRAL_SIZES,
-    "dots3_note_text": DOTS_SIZES,
+    "mistral_large4": {
+        "num_hidden_layers": 3,
+        "mlp_layer_types": ["dense", "sparse", "dense"],
+        "indexer_types": ["full", "full", "shared"],
+        "no_rope_layers": [1, 0, 1],
+        "kv_source_layers": [0, 1, 0],
+        "n_group": 1,
+    },
+    "dots3_note_text": {
+        "num_hidden_layers": 2,
+        "layer_types": ["indexed_attention", "sliding_attention"],
+        "sliding_window": 12,
+        "rope_parameters": None,
+        "head_dim": 48,
+        "swa_num_attention_heads": 2,
+        "swa_num_key_value_heads": 2,
+        "swa_q_lora_rank": 40,
+        "swa_kv_lora_rank": 32,
+        "swa_head_dim": 24,
+        "swa_qk_nope_head_dim": 16,
+        "swa_v_head_dim": 16,
+    },
 }
 VISION: dict[str, dict[str, Any]] = {
     "glm5_next": {"depth": 1, "hidden_size": 32, "num_heads": 2, "out_hidden_size": 64},
@@ -193,12 +190,6 @@ def make_model(
         if name.endswith(("sinks", "position_bias", "compress_ape", "scaling.scale")):
             nn.init.normal_(weight)
     return model
-
-
-def checkpoint_activations(model: Any) -> None:
-    """Call the method by its name; older releases have the second."""
-    names = ("activation_checkpointing_enable", "gradient_checkpointing_enable")
-    getattr(model, next(name for name in names if hasattr(model, name)))()
 
 
 def make_llama(implementation: str) -> Any:
