@@ -13,15 +13,9 @@ from custom_pypto_testing import Graph, GraphTensor
 
 @pytest.fixture
 def graph(torchair_graph: Graph) -> Graph:
-    torchair_graph.registered = {"LightningIndexerPto", "LightningIndexer"}
-    return torchair_graph
-
-
-@pytest.fixture
-def stock_graph(graph: Graph) -> Graph:
     """A graph engine without the type of an opp package."""
-    graph.registered.remove("LightningIndexerPto")
-    return graph
+    torchair_graph.registered = {"LightningIndexer"}
+    return torchair_graph
 
 
 @pytest.fixture
@@ -88,7 +82,7 @@ LIMIT_OF = {
 
 @pytest.mark.parametrize(("op", "changed", "message"), OUTSIDE)
 def test_what_the_stock_type_does_not_take_is_refused(
-    converter: Any, stock_graph: Graph, op: str, changed: dict[str, Any], message: str
+    converter: Any, graph: Graph, op: str, changed: dict[str, Any], message: str
 ) -> None:
     make = {OP: call, QUANT: quant_call}[op]
     with pytest.raises(RuntimeError) as caught:
@@ -96,12 +90,12 @@ def test_what_the_stock_type_does_not_take_is_refused(
     assert str(caught.value).startswith(f"npu_{op}{'_pto' * (op == OP)}: argument '")
     assert message in str(caught.value)
     assert LIMIT_OF[op] in str(caught.value)
-    assert not stock_graph.nodes
+    assert not graph.nodes
 
 
 @pytest.mark.parametrize("count", [1, 2048, 3072, 8192])
 def test_every_documented_count_goes_to_the_stock_type(
-    converter: Any, stock_graph: Graph, count: int
+    converter: Any, graph: Graph, count: int
 ) -> None:
     converter.convert_lightning_indexer(**call(sparse_count=count))
-    assert stock_graph.nodes[0][2]["sparse_count"] == count
+    assert graph.nodes[0][2]["sparse_count"] == count

@@ -19,23 +19,9 @@ CACHED, TOKENS, BATCH, BLOCK = 2500, 2, 2, 128
 SIZES = {"index_topk": 2048, "num_hidden_layers": 1, "dtype": torch.float32}
 
 
-def randomize(attention: Any, down: float) -> None:
-    """Seeded weights; ``down`` scales the inputs of the RMS norms."""
-    torch.manual_seed(0)
-    for name, parameter in attention.named_parameters():
-        values = torch.randn_like(parameter)
-        if "norm" in name:
-            values = values * 0.2 + (0 if name.endswith("bias") else 1)
-        else:
-            values = values * parameter.shape[1] ** -0.5
-        if name.startswith(("q_a_proj", "kv_a_proj")):
-            values = values * down
-        parameter.copy_(values)
-
-
 @torch.no_grad()
 def step_of(model: str, rope: str, down: float = 1.0) -> SimpleNamespace:
-    """Decode by transformers' own layer, in eager mode.
+    """Decode by transformers' own layer, in eager mode; ``down`` scales the inputs of RMS norms.
 
     The caches' rows before and after it are latents, their rope, index keys: [BATCH, CACHED, size].
     The values are the input of o_proj.
@@ -50,7 +36,14 @@ def step_of(model: str, rope: str, down: float = 1.0) -> SimpleNamespace:
     config = tiny_models.make_config(model, **changes)
     made = AutoModel.from_config(config).eval()
     attention = made.layers[0].self_attn
-    randomize(attention, down)
+    torch.manual_seed(0)
+    for name, parameter in attention.named_parameters():
+        values = torch.randn_like(parameter)
+        if "norm" in name:
+            values = values * 0.2 + (0 if name.endswith("bias") else 1)
+        else:
+            values = values * parameter.shape[1] ** -0.5
+        parameter.copy_(values * (down if name.startswith(("q_a_proj", "kv_a_proj")) else 1))
 
     cache = DynamicCache(config=config)
     tiny_models.append(cache, config, CACHED, 0, BATCH)

@@ -37,14 +37,14 @@ def graph(torchair_graph: Graph, converter: Any) -> Graph:
     return torchair_graph
 
 
-def only_shape(data: samples.Data, *shape: int, **_: float) -> torch.Tensor:
-    return torch.empty(shape, dtype=data.sizes.dtype, device="meta")
-
-
 @pytest.fixture(autouse=True)
 def draw_no_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Samples have shapes alone: the model's weights have 10^8 numbers."""
-    monkeypatch.setattr(samples.Data, "normal", only_shape)
+    monkeypatch.setattr(
+        samples.Data,
+        "normal",
+        lambda data, *shape, **_: torch.empty(shape, dtype=data.sizes.dtype, device="meta"),
+    )
 
 
 def in_graph(call: samples.Arguments) -> dict[str, Any]:

@@ -88,12 +88,6 @@ def define(function: Callable[..., Any], given: Arguments) -> tuple[Tensor, ...]
     return function(**tensors, r=rounded)
 
 
-def gathered(cache: Tensor, table: Tensor, positions: Tensor) -> Tensor:
-    """[n, size] in fp32 of a sequence's positions [n]."""
-    slots = table.long()[positions // BLOCK] * BLOCK + positions % BLOCK
-    return cache.flatten(0, 2)[slots].float()
-
-
 def call_piece(name: str, given: Arguments) -> tuple[Tensor, ...]:
     op = getattr(torch.ops.custom_pypto, name).default
     return op(*(given[each.name] for each in op._schema.arguments))
@@ -141,7 +135,8 @@ def test_published_size(page: dict[str, Any], weights: Arguments, size: str) -> 
     attended = []
     for row, positions in enumerate(selection):
         chosen, table = positions[positions >= 0].long(), given["block_table"][row // tokens]
-        selected = (gathered(given[name], table, chosen) for name in ("kv_cache", "kr_cache"))
+        slots = table.long()[chosen // BLOCK] * BLOCK + chosen % BLOCK
+        selected = (rows[name][slots].float() for name in ("kv_cache", "kr_cache"))
         scale = (LATENT + ROPE) ** -0.5
         attended.append(page["attend"](query[row], query_rope[row], *selected, scale, r=rounded))
     check_close(out, torch.stack(attended), "output")
