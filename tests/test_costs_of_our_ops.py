@@ -159,10 +159,8 @@ def counted(function: Any, *args: Any, **kwargs: Any) -> int:
     return mode.get_total_flops()
 
 
-@pytest.mark.parametrize(
-    "op", ["npu_mla_prolog", "npu_indexer_prolog", "npu_lightning_indexer_prolog_pto"]
-)
-def test_flops_of_a_prolog_are_what_torch_counts_in_its_reference(op: str) -> None:
+def test_flops_of_the_int8_prolog_are_what_torch_counts_in_its_reference() -> None:
+    op = "npu_lightning_indexer_prolog_pto"
     reference = core.reference(op)
     assert reference is not None
     for sample in core.samples(op):
@@ -172,17 +170,13 @@ def test_flops_of_a_prolog_are_what_torch_counts_in_its_reference(op: str) -> No
         )
 
 
-def normal(*shape: int) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
-
-
 def test_flop_counter_counts_attention_and_its_backward() -> None:
     """Every token attends to five keys, all of its sequence."""
     given = {
-        "query": normal(2, 3, 4, 8).requires_grad_(),
-        "query_rope": normal(2, 3, 4, 2),
-        "kv_cache": normal(2, 5, 1, 8),
-        "kr_cache": normal(2, 5, 1, 2),
+        "query": torch.ones(2, 3, 4, 8, requires_grad=True),
+        "query_rope": torch.ones(2, 3, 4, 2),
+        "kv_cache": torch.ones(2, 5, 1, 8),
+        "kr_cache": torch.ones(2, 5, 1, 2),
         "sparse_indices": torch.arange(5, dtype=torch.int32).expand(2, 3, 1, 5).contiguous(),
         "scale": 0.5,
         "sparse_mode": 0,

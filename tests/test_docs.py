@@ -4,7 +4,7 @@ import ast
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +67,10 @@ def test_excerpts_of_a_page_are_in_the_tree(section: str) -> None:
 
 @pytest.mark.parametrize("page", [*PAGES, *PLUGIN_PAGES], ids=_name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
-    links = [link for link in LINK.findall(page.read_text()) if "://" not in link[0]]
-    assert not [
-        f"{target}#{anchor}" for target, anchor in links if not _exists(page, target, anchor)
-    ]
-
-
-def _exists(page: Path, target: str, anchor: str) -> bool:
-    found = page.parent / target if target else page
-    return found.exists() and (not anchor or anchor in anchors(found))
+    for target, anchor in (each for each in LINK.findall(page.read_text()) if "://" not in each[0]):
+        found = page.parent / target if target else page
+        assert found.exists(), target
+        assert not anchor or anchor in anchors(found), f"{target}#{anchor}"
 
 
 def anchors(page: Path) -> list[str]:
@@ -98,18 +93,13 @@ IMPORTS = dict(re.findall(r"^\| `([^`]+/src/[^`]+)` \| (.*) \|$", ARCHITECTURE, 
 
 
 def test_every_path_of_the_architecture_exists() -> None:
-    tree = [f"/{path}" for path in _tree()]
+    tree: list[str] = []
+    for root, folders, files in os.walk(ROOT):
+        folders[:] = [name for name in folders if name != "build" and not name.startswith(".")]
+        tree += (f"{root}/{name}" for name in (*files, *(f"{folder}/" for folder in folders)))
     named = set(PATH.findall(ARCHITECTURE)) - {"ops.h"}  # which the build generates
     assert "core/loader.py" in named
     assert [each for each in sorted(named) if not any(p.endswith(f"/{each}") for p in tree)] == []
-
-
-def _tree() -> Iterator[str]:
-    """The files of the repository, and its folders with a slash, without what was built."""
-    for root, folders, files in os.walk(ROOT):
-        folders[:] = [name for name in folders if name != "build" and not name.startswith(".")]
-        for name in (*files, *(f"{folder}/" for folder in folders)):
-            yield f"{Path(root).relative_to(ROOT).as_posix()}/{name}"
 
 
 @pytest.mark.parametrize("sources", IMPORTS)
@@ -141,7 +131,6 @@ PAIRS = {
     for folder in (ROOT, ROOT / "docs")
     for path in sorted(folder.glob(f"*{CHINESE}"))
 }
-LEVEL = re.compile(r"^(#+) ", re.MULTILINE)
 
 
 def prose(path: Path) -> str:
@@ -151,7 +140,7 @@ def prose(path: Path) -> str:
 
 KEPT: dict[str, Callable[[Path], Any]] = {
     "blocks of code": lambda path: FENCE.findall(path.read_text(encoding="utf-8")),
-    "levels of headings": lambda path: LEVEL.findall(prose(path)),
+    "levels of headings": lambda path: re.findall(r"^(#+) ", prose(path), re.MULTILINE),
     "rows of tables": lambda path: re.findall(r"^\|.", prose(path), re.MULTILINE),
 }
 

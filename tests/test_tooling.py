@@ -22,14 +22,10 @@ def environments() -> set[str]:
     return names
 
 
-def labels() -> dict[str, set[str]]:
-    """The environments of each label of tox.ini."""
-    lines = TOX["tox"]["labels"].replace("\\\n", "").strip().splitlines()
-    named = [line.split(" = ") for line in lines]
-    return {label: set(re.split(r",\s*", names)) for label, names in named}
-
-
 def test_labels_of_tox_name_every_environment_whose_result_is_a_check() -> None:
     checks = {name for name in environments() if not NOT_IN_ALL.fullmatch(name)}
     newest = {name for name in environments() if name.startswith("newest-")}
-    assert labels() == {"all": checks, "newest": {"wheels", *newest}}
+    lines = TOX["tox"]["labels"].replace("\\\n", "").strip().splitlines()
+    named = [line.split(" = ") for line in lines]
+    labels = {label: set(re.split(r",\s*", names)) for label, names in named}
+    assert labels == {"all": checks, "newest": {"wheels", *newest}}

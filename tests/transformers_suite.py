@@ -15,10 +15,6 @@ from typing import Any
 from xml.etree import ElementTree
 
 _VARIABLE = "CUSTOM_PYPTO_TEST_IMPLEMENTATION"
-_OURS = "custom_pypto"
-
-Results = dict[str, str]
-"""How each test ended: "passed", "skipped", "failure" or "error"."""
 
 
 def pytest_configure() -> None:
@@ -38,8 +34,8 @@ def pytest_configure() -> None:
     PreTrainedModel.get_correct_attn_implementation = chosen
 
 
-def run(checkout: Path, family: str, implementation: str, options: list[str]) -> Results:
-    """Run the tests of a family in a process of its own."""
+def run(checkout: Path, family: str, implementation: str, options: list[str]) -> dict[str, str]:
+    """Run a family's tests in a process: each "passed", "skipped", "failure" or "error"."""
     with tempfile.TemporaryDirectory() as folder:
         report, here = Path(folder, "report.xml"), Path(__file__)
         command = [sys.executable, "-m", "pytest", f"tests/models/{family}", f"--junitxml={report}"]
@@ -63,8 +59,9 @@ def main() -> None:
     parser.add_argument("checkout", type=Path, help="a clone of the transformers that is installed")
     parser.add_argument("families", nargs="+", help="folders in tests/models")
     given, options = parser.parse_known_args()
+    implementations = ("eager", "custom_pypto")
     for family in given.families:
-        eager, ours = (run(given.checkout, family, each, options) for each in ("eager", _OURS))
+        eager, ours = (run(given.checkout, family, each, options) for each in implementations)
         print(
             f"{family}: eager {dict(Counter(eager.values()))}, ours {dict(Counter(ours.values()))}"
         )
