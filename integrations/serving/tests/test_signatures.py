@@ -102,7 +102,3 @@ def test_the_signature_is_the_published_one(name: str) -> None:
     ours = parameters_of(attrgetter(SERVED[name])(custom_pypto_serving))
     assert ours[: len(theirs)] == theirs
     assert all(each.default is not each.empty for each in ours[len(theirs) :])
-
-
-def test_the_page_lists_every_function() -> None:
-    assert SIGNATURES.keys() <= {call.name for call in CALLS}

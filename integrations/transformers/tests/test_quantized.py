@@ -16,6 +16,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 CONFIG = LlamaConfig(
     vocab_size=64, hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=2
 )
+ROWS = "input_activations"
 NAMES = {"gptq": "TorchLinear", "awq": "AwqTorchLinear"}
 
 
@@ -117,9 +118,9 @@ def rows_of_int8(**changes: Any) -> Any:
 @pytest.mark.parametrize("row_scale", [None, 0.02])
 @pytest.mark.usefixtures("no_grad")
 def test_rows_of_int8(row_scale: float | None, dtype: torch.dtype) -> None:
-    changes: dict[str, Any] = {"input_activations": rows_of_int8()}
+    changes: dict[str, Any] = {ROWS: rows_of_int8()}
     if row_scale is not None:
-        changes["input_activations"] = rows_of_int8(strategy="tensor", dynamic=False)
+        changes[ROWS] = rows_of_int8(strategy="tensor", dynamic=False)
         changes["input_scale"] = torch.tensor([row_scale])
     layer, weight = stand_in("packed", 48, 64, 8, 64, **changes)
     layer.bias = nn.Parameter(torch.rand(48))
@@ -157,15 +158,9 @@ REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
     "call use_linear first": ("gptq 4", {"linear_mode": "inference"}),
     "weights of 2 bits": ("gptq 2", {}),
     "an adapter": ("awq 4", {"adapter": "lora"}),
-    "activations have zero points": (
-        "packed 8",
-        {"input_activations": rows_of_int8(symmetric=False)},
-    ),
-    "beside weights of int4": ("packed 4", {"input_activations": rows_of_int8()}),
-    "activations have scales by group": (
-        "packed 8",
-        {"input_activations": rows_of_int8(strategy="group")},
-    ),
+    "activations have zero points": ("packed 8", {ROWS: rows_of_int8(symmetric=False)}),
+    "beside weights of int4": ("packed 4", {ROWS: rows_of_int8()}),
+    "activations have scales by group": ("packed 8", {ROWS: rows_of_int8(strategy="group")}),
     "scales by block": ("packed 4", {"strategy": "block"}),
     "has hooks": ("packed 4", {"_hf_hook": "offload"}),
     "groups of 16": ("packed 4", {"group_size": 16}),

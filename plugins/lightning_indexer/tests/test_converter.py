@@ -26,7 +26,6 @@ def converter(graph: Graph) -> Any:
 
 def call(
     *,
-    tokens: int = 1,
     heads: int = 64,
     size: int = 128,
     key_heads: int = 1,
@@ -36,9 +35,9 @@ def call(
     **options: Any,
 ) -> dict[str, Any]:
     return {
-        "query": GraphTensor("q", 2, tokens, heads, size, dtype=dtype),
+        "query": GraphTensor("q", 2, 1, heads, size, dtype=dtype),
         "key": GraphTensor("k", 9, block_size, key_heads, size, dtype=dtype),
-        "weights": GraphTensor("w", 2, tokens, heads, dtype=weights_dtype or dtype),
+        "weights": GraphTensor("w", 2, 1, heads, dtype=weights_dtype or dtype),
         "actual_seq_lengths_key": GraphTensor("lengths", 2, dtype=torch.int32),
         "block_table": GraphTensor("table", 2, 9, dtype=torch.int64),
         **options,
