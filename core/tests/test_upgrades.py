@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,10 +42,7 @@ class Place:
         wheel = self.wheels / f"custom_pypto_first-{version}-py3-none-any.whl"
         names = [str(each.relative_to(files)) for each in files.rglob("*") if each.is_file()]
         (plugin.dist_info / "RECORD").write_text("".join(f"{name},,\n" for name in names))
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for name in names:
-                archive.write(files / name, name)
-        shutil.rmtree(files)
+        Path(shutil.make_archive(str(wheel), "zip", files)).rename(wheel)
 
     def pip(self, command: str) -> None:
         """Run a command of pip's as a user would, with the wheels as the index."""

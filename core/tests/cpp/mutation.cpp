@@ -1,8 +1,6 @@
 // Ops that write to their arguments.
 #include <custom_pypto/dispatcher.h>
 
-#include <stdexcept>
-
 #include "ops.h"
 
 using custom_pypto::Tensor;
@@ -31,11 +29,6 @@ ops::headers_write::Outputs write(const ops::headers_write::Arguments& a,
   return {custom_pypto::call_op<Tensor>("aten::mul", "Tensor", a.x, a.read)};
 }
 
-void fails(const ops::headers_write_fails::Arguments&, const ops::headers_write_fails::CallShape&,
-           const ops::headers_write_fails::Outputs&) {
-  throw std::runtime_error("headers_write_fails: on purpose");
-}
-
 void unannounced(const ops::headers_write_composite::Arguments& a,
                  const ops::headers_write_composite::CallShape&,
                  const ops::headers_write_composite::Outputs&) {
@@ -46,6 +39,5 @@ void unannounced(const ops::headers_write_composite::Arguments& a,
 
 CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_write>().impl<&write>("CPU");
-  plugin.def<ops::headers_write_fails>().impl<&fails>("CPU");
   plugin.def<ops::headers_write_composite>().impl<&unannounced>("CompositeImplicitAutograd");
 }

@@ -53,8 +53,6 @@ KERNEL(refuse, headers_refuse) {
   throw std::runtime_error("headers_refuse: argument 'x' h\u00e9las \xe2\x9c\x93");
 }
 
-KERNEL(none, headers_none) { return {}; }
-
 KERNEL(strings, headers_strings) { return {static_cast<int64_t>(a.view.size() + a.text.size())}; }
 
 KERNEL(call_many, headers_call_many) {
@@ -112,7 +110,6 @@ CUSTOM_PYPTO_PLUGIN(plugin) {
   plugin.def<ops::headers_many>().impl<&many>("CPU");
   plugin.def<ops::headers_refuse_dtype>().impl<&refuse_dtype>("CPU");
   plugin.def<ops::headers_refuse>().impl<&refuse>("CPU");
-  plugin.def<ops::headers_none>().impl<&none>("CompositeExplicitAutograd");
   plugin.def<ops::headers_strings>().impl<&strings>("CompositeExplicitAutograd");
   plugin.def<ops::headers_call_many>().impl<&call_many>("CPU");
   plugin.def<ops::headers_call_overload>().impl<&call_overload>("CPU");
