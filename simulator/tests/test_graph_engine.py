@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from script import PRELUDE, Run
 
-# Ops that launch simulated aclnn kernels, defined in Python.
+# Ops for graphs, defined in Python. The tests convert `add` as they need it.
 OPS = (
     PRELUDE
     + """
@@ -19,26 +19,8 @@ from torchair import ge
 library = torch.library.Library("simtest", "DEF")
 library.define("add(Tensor self, Tensor other) -> Tensor")
 library.define("bump(Tensor(a!) cache, Tensor amount) -> Tensor")
-
-def add_npu(self, other):
-    out = torch.empty_like(self)
-    launch_tensors("aclnnTestAdd", self, other, out)
-    return out
-
-def bump_npu(cache, amount):
-    total = torch.empty((), device=cache.device)
-    launch_tensors("aclnnTestBump", cache, amount, total)
-    return total
-
-library.impl("add", add_npu, "PrivateUse1")
-library.impl("bump", bump_npu, "PrivateUse1")
 torch.library.register_fake("simtest::add", lambda self, other: torch.empty_like(self))
 torch.library.register_fake("simtest::bump", lambda cache, amount: cache.new_empty(()))
-
-@torchair.register_fx_node_ge_converter(torch.ops.simtest.add.default)
-def convert_add(self, other, meta_outputs=None):
-    return ge.custom_op(
-        "TestAdd", inputs={"self": self, "other": other}, outputs=["out"], attrs={})
 
 @torchair.register_fx_node_ge_converter(torch.ops.simtest.bump.default)
 def convert_bump(cache, amount, meta_outputs=None):

@@ -12,20 +12,15 @@ from script import Run, write_kernels
 
 def test_the_contiguous_plan_refuses_each_strided_tensor(run: Run) -> None:
     run("""
+        create = function("aclCreateTensorList", ctypes.c_void_p)
         def call(first, second, other, out):
-            elements = [tensor(first).value, tensor(second).value]
-            create = function("aclCreateTensorList", ctypes.c_void_p)
-            inputs = ctypes.c_void_p(
-                create((ctypes.c_void_p * 2)(*elements), ctypes.c_uint64(2)))
-            others = [tensor(each) for each in (other, out) if each is not None]
+            values = (ctypes.c_void_p * 2)(tensor(first), tensor(second))
+            inputs = ctypes.c_void_p(create(values, ctypes.c_uint64(2)))
+            others = [None if other is None else tensor(other), tensor(out)]
             try:
-                launch("aclnnTestContiguous", inputs, None if other is None else others[0],
-                       others[-1])
+                launch("aclnnTestContiguous", inputs, *others)
             except RuntimeError as error:
                 return str(error)
-            finally:
-                destroy("Tensor", *others)
-                destroy("TensorList", inputs)
         whole = torch.ones(3, 3, device="npu")
         out = torch.zeros(3, 3, device="npu")
         for other in (whole, None):
