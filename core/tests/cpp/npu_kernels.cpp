@@ -2,7 +2,6 @@
 #include <custom_pypto/npu/launch.h>
 
 #include <string>
-#include <vector>
 
 #include "kernel.h"
 

@@ -16,9 +16,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN

@@ -10,7 +10,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <sstream>
 #include <string>
 #include <type_traits>
 
@@ -64,11 +63,13 @@ namespace detail {
 template <typename... Types>
 [[noreturn]] CUSTOM_PYPTO_COLD void fail_dtype(const char* op, const char* argument,
                                                ScalarType dtype) {
-  const ScalarType allowed[] = {dtype_of<Types>...};
-  std::ostringstream names;
-  print_choices(names, allowed, allowed + sizeof...(Types),
-                [&](ScalarType each) { names << dtype_name(each); });
-  fail(op, argument, "must be ", names.str(), ", got ", dtype);
+  std::string allowed;
+  std::size_t left = sizeof...(Types);
+  for (const ScalarType each : {dtype_of<Types>...}) {
+    allowed += dtype_name(each);
+    if (--left > 0) allowed += left == 1 ? " or " : ", ";
+  }
+  fail(op, argument, "must be ", allowed, ", got ", dtype);
 }
 
 // `all` lists the types that the first call tried.

@@ -10,14 +10,12 @@
 
 #include <cctype>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <ostream>
 #include <sstream>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,15 +95,6 @@ struct Printer {
     out << ']';
   }
 };
-
-// Prints "a", "a or b", "a, b or c".
-template <typename T, typename Print>
-void print_choices(std::ostream& out, const T* begin, const T* end, const Print& print_one) {
-  for (const T* it = begin; it != end; ++it) {
-    if (it != begin) out << (it + 1 == end ? " or " : ", ");
-    print_one(*it);
-  }
-}
 
 }  // namespace detail
 

@@ -15,7 +15,6 @@
 #include <torch/csrc/stable/stableivalue_conversions.h>
 #include <torch/csrc/stable/tensor.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -57,11 +57,7 @@ inline Tensor call(ApplyTensor apply_tensor, const Tensor& like, IntHeaderOnlyAr
 // How `actual` differs from `expected`; "" when it does not.
 inline std::string difference(const Tensor& actual, const Tensor& expected) {
   using custom_pypto::detail::placement_of;
-  const custom_pypto::detail::Placement place = placement_of(actual);
-  const custom_pypto::detail::Placement wanted = placement_of(expected);
-  if (place.device_type != wanted.device_type || place.device_index != wanted.device_index) {
-    return "on another device";
-  }
+  if (!(placement_of(actual) == placement_of(expected))) return "on another device";
   if (actual.scalar_type() != expected.scalar_type()) return "of another dtype";
   const auto equal = [](const auto& one, const auto& other) {
     return std::equal(one.begin(), one.end(), other.begin(), other.end());

@@ -8,7 +8,6 @@
 #include <custom_pypto/placement.h>
 #include <torch/csrc/stable/tensor.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -96,7 +95,7 @@ class Task {
       failure_ = std::move(failure);
       return 0;
     }
-    remember(failure);
+    exchange_last_failure(failure);
     // The queue prints the text, stops, and lets every later use of the device fail.
     throw std::runtime_error(failure);
   }
@@ -118,23 +117,14 @@ class Task {
     return task;
   }
 
-  // The error of the last task that failed in the queue's thread; "" once it has been reported.
-  static std::string take_last_failure() {
-    const std::lock_guard<std::mutex> lock(mutex());
-    return std::exchange(text(), "");
-  }
-  static void remember(const std::string& failure) {
-    const std::lock_guard<std::mutex> lock(mutex());
-    text() = failure;
-  }
-  // Never destroyed: the queue's thread outlives static objects.
-  static std::mutex& mutex() {
-    static auto& lock = *std::make_unique<std::mutex>().release();
-    return lock;
-  }
-  static std::string& text() {
+  // Replaces the error of the last task that failed in the queue's thread, and returns it; "" once
+  // it has been reported.
+  static std::string exchange_last_failure(const std::string& failure) {
+    // Never destroyed: the queue's thread outlives static objects.
+    static auto& mutex = *std::make_unique<std::mutex>().release();
     static auto& last = *std::make_unique<std::string>().release();
-    return last;
+    const std::lock_guard<std::mutex> lock(mutex);
+    return std::exchange(last, failure);
   }
 
   bool has_run_ = false;
@@ -155,7 +145,7 @@ inline void enqueue(const std::string& name, const std::shared_ptr<Task>& task) 
     // The queue copies the function, and may drop it without calling it.
     torch_npu().run(name, [task] { return task->run_from_torch_npu(); });
   } catch (const std::exception& error) {
-    const std::string earlier = Task::take_last_failure();
+    const std::string earlier = Task::exchange_last_failure("");
     if (earlier.empty()) throw;
     throw std::runtime_error(name + " was not launched, because an earlier launch failed: " +
                              earlier + "\ntorch_npu: " + error.what());
