@@ -99,9 +99,9 @@ def _mismatches(plugin: Path | None, opp: Path | None) -> Iterator[str]:
         places.append(Path(cann, "lib64", "libopapi.so"))
     for launch in launches:
         compared = (kernel_headers.compare(launch, plugin, place) for place in places)
-        declared = next((each for each in compared if not each.unchecked), None)
-        if declared is not None and declared.mismatch:
-            yield f"{declared.mismatch}\nRemedy: {REMEDY}"
+        mismatch = next((mismatch for mismatch, unchecked in compared if not unchecked), "")
+        if mismatch:
+            yield f"{mismatch}\nRemedy: {REMEDY}"
 
 
 def _is_missing(requirement: str) -> bool:

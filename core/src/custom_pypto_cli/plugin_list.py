@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,7 +123,7 @@ def as_json(record: PluginRecord | NpuKernelRecord) -> dict[str, Any]:
 
     The record of a plugin also has the instruction set of its CPU kernels, or why there is none.
     """
-    plain: dict[str, Any] = _plain(record)
+    plain = asdict(record, dict_factory=_plain)
     if "ops" in plain:
         plain["cpu_isa"] = _cpu_isa(plain)
         for op in plain["ops"]:
@@ -213,13 +213,6 @@ def _strip_prefix(name: str) -> str:
     return name.removesuffix(".default")
 
 
-def _plain(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, tuple):
-        return [_plain(each) for each in value]
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    return value
+def _plain(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    plain = {name: "" if value is None else value for name, value in fields}
+    return {name: str(each) if isinstance(each, Path) else each for name, each in plain.items()}

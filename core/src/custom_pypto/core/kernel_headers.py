@@ -7,7 +7,7 @@ An opp package has them in ``op_api/include``, beside the ``lib`` of its library
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
@@ -24,20 +24,12 @@ _MOST_HEADERS = 4096
 _MOST_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """What a header says of a launch. Without both texts, the launch is right."""
-
-    mismatch: str = ""
-    """What the header declares otherwise, with both files; `REMEDY` of aclnn_launch is for it."""
-    unchecked: str = ""
-    """Why there is nothing to compare with."""
-
-
-def compare(launch: Launch, plugin: Path, kernels: Path) -> Comparison:
+def compare(launch: Launch, plugin: Path, kernels: Path) -> tuple[str, str]:
     """Compare a launch by the library `plugin` with the headers of the library `kernels`.
 
-    Where headers declare a kernel several times, as for versions of CANN, one must fit.
+    Where headers declare a kernel several times, as for versions of CANN, one must fit. Returns
+    what a header declares otherwise, with both files (`REMEDY` of aclnn_launch is for it), and why
+    there is nothing to compare with. Both are empty if the launch is right.
     """
     folder = _folder(kernels)
     first = ""
@@ -58,11 +50,11 @@ def compare(launch: Launch, plugin: Path, kernels: Path) -> Comparison:
                 continue
             differences = find_differences(launch, each.arguments)
             if not differences:
-                return Comparison()
+                return "", ""
             first = first or _explain(launch, differences, f"{header}:{each.line}", plugin)
     if first:
-        return Comparison(mismatch=first)
-    return Comparison(unchecked=refused or f"no header in {folder} declares {launch.symbol}")
+        return first, ""
+    return "", refused or f"no header in {folder} declares {launch.symbol}"
 
 
 def _folder(kernels: Path) -> Path:
@@ -131,6 +123,6 @@ def _compared(record: NpuKernelRecord, launches: list[Launch], plugin: Path) -> 
     )
     return replace(
         record,
-        mismatch="\n".join(dict.fromkeys(filter(None, (each.mismatch for each in compared)))),
-        unchecked=compared[0].unchecked if compared else unchecked,
+        mismatch="\n".join(dict.fromkeys(filter(None, (mismatch for mismatch, _ in compared)))),
+        unchecked=compared[0][1] if compared else unchecked,
     )

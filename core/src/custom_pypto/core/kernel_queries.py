@@ -100,14 +100,10 @@ def query(library: Path, function: str) -> list[tuple[str, str]]:
         return []
     report.argtypes = [ctypes.c_char_p, ctypes.c_size_t]
     report.restype = ctypes.c_size_t
-    size = 0
-    while True:
-        buffer = ctypes.create_string_buffer(size)
-        needed = report(buffer, size)
-        if needed <= size:
-            break
+    buffer = ctypes.create_string_buffer(0)
+    while (needed := report(buffer, len(buffer))) > len(buffer):
         # A later search may find another kernel, and need more again.
-        size = needed
+        buffer = ctypes.create_string_buffer(needed)
     if needed == 0:
         raise PluginError(f"{library} failed to look for NPU kernels")
     lines = buffer.value.decode("utf-8", "replace").split("\n")[:-1]

@@ -110,7 +110,9 @@ def _comparison(plugin: Path) -> Callable[..., int]:
         symbol: bytes, library: bytes, types: bytes, arguments: bytes, text: int, size: int
     ) -> int:
         try:
-            mismatch = _find_mismatch(plugin, *map(_decode, (symbol, library, types, arguments)))
+            mismatch = _find_mismatch(
+                plugin, *map(os.fsdecode, (symbol, library, types, arguments))
+            )
             written = mismatch.encode("utf-8", "replace")[: size - 1]
             ctypes.memmove(text, written, len(written))
         except Exception:
@@ -129,13 +131,9 @@ def _find_mismatch(plugin: Path, symbol: str, library: str, types: str, argument
     from custom_pypto.core.kernel_headers import compare
 
     launch = make_launch(symbol, types, arguments)
-    mismatch = compare(launch, plugin, Path(library)).mismatch
+    mismatch, _ = compare(launch, plugin, Path(library))
     # The error begins with the kernel's name.
     return f"{mismatch.removeprefix(symbol)}\nRemedy: {REMEDY}" if mismatch else ""
-
-
-def _decode(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
 
 
 @atexit.register

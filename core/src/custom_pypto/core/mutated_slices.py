@@ -103,7 +103,6 @@ def _mend() -> None:
                 value = lowering.V.graph.current_node.meta["val"]
                 return value.node.expr if isinstance(value, torch.SymInt) else int(value)
 
-        _lacks_lowering = target not in lowering.lowerings
     except Exception as error:
         _lacks_lowering = True
         logger.debug("Inductor is not as expected, so that slices are copied", exc_info=error)

@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, NoReturn
 
 import torch
+from torch.utils._pytree import tree_map_only
 
 from custom_pypto.core import dispatcher
 from custom_pypto.core.argument_memory import Argument, check_writes, count_writes, expect_memory
@@ -113,7 +114,7 @@ class OpArguments:
         """Return the arguments of a call with `change` applied to each tensor that it writes."""
 
         def map_one(name: str, value: Any) -> Any:
-            return _map(change, value) if self._written.get(name) else value
+            return tree_map_only(torch.Tensor, change, value) if self._written.get(name) else value
 
         changed = list(map(map_one, self._names, args))
         return changed, {name: map_one(name, value) for name, value in kwargs.items()}
@@ -197,11 +198,5 @@ def describe_wrong(results: object, are_tensors: Sequence[bool]) -> str:
     return ""
 
 
-def _map(change: Callable[[torch.Tensor], torch.Tensor], value: Any) -> Any:
-    if isinstance(value, list | tuple):
-        return [_map(change, each) for each in value]
-    return change(value) if isinstance(value, torch.Tensor) else value
-
-
 def _resolve(value: Any) -> Any:
-    return _map(lambda tensor: tensor.resolve_neg().resolve_conj(), value)
+    return tree_map_only(torch.Tensor, lambda each: each.resolve_neg().resolve_conj(), value)

@@ -133,17 +133,14 @@ def is_random(op: ManifestOp) -> bool:
 
 def _expect_free(op: str, key: str) -> None:
     if key not in DEVICE_KEYS:
-        near = NPU if key.upper() == "NPU" else _nearest(key)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
+        folded = {"npu": NPU, **{each.lower(): each for each in DEVICE_KEYS}}
+        near = find_similar(key.lower(), folded)
+        hint = (
+            f"did you mean {folded[near[0]]!r}?" if near else f"there are {', '.join(DEVICE_KEYS)}"
+        )
         raise LoadError(f"{op}: {key!r} is no dispatch key for kernels; {hint}")
     if keys_with_kernels(op, [key]):
         raise LoadError(
             f"{op}: the plugin's library registers a {key} kernel already; give the op one of the"
             " two"
         )
-
-
-def _nearest(key: str) -> str:
-    folded = {each.lower(): each for each in DEVICE_KEYS}
-    near = find_similar(key.lower(), folded)
-    return folded[near[0]] if near else ""

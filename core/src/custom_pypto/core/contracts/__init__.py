@@ -76,14 +76,12 @@ def supports(op: OpContract, kernel: str, arguments: Mapping[str, Any]) -> bool:
 
 
 def _evaluation(op: OpContract, arguments: Mapping[str, Any]) -> Evaluation:
+    from torch.utils._pytree import tree_map
+
     from .evaluation import Evaluation
 
     # torchair's tensors have a fake one each.
-    def fake(value: Any) -> Any:
-        is_list = isinstance(value, (list, tuple))
-        return [*map(fake, value)] if is_list else getattr(value, "meta", value)
-
-    given = {name: fake(value) for name, value in arguments.items()}
+    given = tree_map(lambda each: getattr(each, "meta", each), dict(arguments))
     # The fake kernel has checked these: this binds the dims, and guards nothing.
     evaluation = Evaluation(op, given).run_checks()
     evaluation.decide = bool
