@@ -96,13 +96,12 @@ GRADIENTS: dict[str, tuple[Function, list[float]]] = {
 }
 
 
-@pytest.fixture
-def differentiable_square(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def _square_is_differentiable(monkeypatch: pytest.MonkeyPatch) -> None:
     # The tests declare this op, so the registry does not know its formula.
     monkeypatch.setattr(cp.ops.square, "_has_gradient", True)
 
 
-@pytest.mark.usefixtures("differentiable_square")
 @pytest.mark.parametrize("what", GRADIENTS)
 def test_a_gradient_is(vector: Tensor, what: str) -> None:
     function, gradient = GRADIENTS[what]
@@ -147,7 +146,6 @@ def write_an_input_of_an_op(x: Tensor) -> Tensor:
     return square
 
 
-@pytest.mark.usefixtures("differentiable_square")
 @pytest.mark.parametrize(
     ("function", "message"),
     [
