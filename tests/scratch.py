@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import venv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -132,26 +132,16 @@ def create(root: Path, lent: Path) -> Scratch:
 def lend(folder: Path) -> Path:
     """Fill `folder` with links to what is installed here except custom_pypto and its plugins."""
     folder.mkdir(parents=True)
-    ours = {name for distribution in _ours() for name in _top_level(distribution)}
-    for place in map(Path, _site_packages()):
+    ours: set[str] = set()
+    for distribution in metadata.distributions():
+        name = distribution.metadata["Name"] or ""
+        groups = {entry_point.group for entry_point in distribution.entry_points}
+        if PLUGIN_GROUP in groups or name.lower().replace("_", "-").startswith("custom-pypto"):
+            ours |= {file.parts[0] for file in distribution.files or ()} - {".."}
+    places = [Path(entry) for entry in sys.path]
+    for place in (each for each in places if each.name in {"site-packages", "dist-packages"}):
         for entry in place.iterdir():
             kept = entry.name not in ours and not entry.name.startswith("__")
             if kept and entry.suffix != ".pth" and not (folder / entry.name).exists():
                 (folder / entry.name).symlink_to(entry)
     return folder
-
-
-def _ours() -> Iterator[metadata.Distribution]:
-    for distribution in metadata.distributions():
-        name = distribution.metadata["Name"] or ""
-        groups = {entry_point.group for entry_point in distribution.entry_points}
-        if PLUGIN_GROUP in groups or name.lower().replace("_", "-").startswith("custom-pypto"):
-            yield distribution
-
-
-def _top_level(distribution: metadata.Distribution) -> set[str]:
-    return {file.parts[0] for file in distribution.files or ()} - {".."}
-
-
-def _site_packages() -> list[str]:
-    return [entry for entry in sys.path if Path(entry).name in {"site-packages", "dist-packages"}]

@@ -8,9 +8,6 @@ import pytest
 from repository import ROOT
 from scratch import Scratch
 
-ADD = "import torch as t; print(t.ops.custom_pypto.add_custom(t.ones(3), t.ones(3)).tolist())"
-Wheel = Callable[[str], Path]
-
 
 def ops(environment: Scratch) -> set[str]:
     """The ops of the loaded plugins, as the command line lists them."""
@@ -19,7 +16,7 @@ def ops(environment: Scratch) -> set[str]:
     return {op["name"] for plugin in plugins for op in plugin["ops"]}
 
 
-def test_ops_come_and_go_with_their_wheels(environment: Scratch, wheel: Wheel):
+def test_ops_come_and_go_with_their_wheels(environment: Scratch, wheel: Callable[[str], Path]):
     environment.install(wheel("custom_pypto_lightning_indexer"))
     index = ops(environment)
     assert "npu_lightning_indexer_pto" in index
@@ -56,5 +53,6 @@ def test_an_isa_that_kernels_lack_is_a_problem(with_add: Scratch):
 
 
 def test_sources_in_the_current_folder_do_not_disturb(with_add: Scratch):
-    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {ADD}", cwd=ROOT)
+    add = "import torch as t; print(t.ops.custom_pypto.add_custom(t.ones(3), t.ones(3)).tolist())"
+    done = with_add.run("-W", "error", "-c", f"import custom_pypto; {add}", cwd=ROOT)
     assert done.stdout == "[2.0, 2.0, 2.0]\n"

@@ -36,18 +36,16 @@ def variants(root: Path) -> list[Path]:
 
 
 def test_metadata_is_what_kernels_reads(root: Path) -> None:
-    found = {}
-    for variant in variants(root):
+    cpu, npu = variants(root)
+    assert re.fullmatch(r"torch-stable-abi210-cpu-(x86_64|aarch64)-linux", cpu.name)
+    assert npu.name == "torch-npu"
+    for variant, backend in ((cpu, "cpu"), (npu, "cann")):
         metadata = Metadata.read_from_file(variant / "metadata.json")
-        found[variant.name] = (metadata.name.python_name, str(metadata.backend.backend_type))
+        assert metadata.name.python_name == "custom_pypto_lightning_indexer"
+        assert str(metadata.backend.backend_type) == backend
         digest = metadata.digest
         assert digest is not None
         digest.validate(type(digest).hash_variant(digest.algorithm, variant))
-    cpu, npu = sorted(found, reverse=True)
-    assert re.fullmatch(r"torch-stable-abi210-cpu-(x86_64|aarch64)-linux", cpu)
-    assert npu == "torch-npu"
-    name = "custom_pypto_lightning_indexer"
-    assert found == {cpu: (name, "cpu"), npu: (name, "cann")}
 
 
 def test_the_page_runs_where_the_plugin_is_not_installed(
