@@ -3,6 +3,7 @@
 import json
 import shutil
 import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,16 @@ def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return Path(shutil.copy2(library, tmp_path_factory.mktemp("plugin")))
 
 
+@pytest.fixture(scope="session")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
+    """Starts processes with torch_npu."""
+    started = Simulated(tmp_path_factory.mktemp("simulated"), ["torch._inductor.config"])
+    yield started
+    started.close()
+
+
 @pytest.fixture
-def launch(tmp_path: Path, package: Path, plugin: Path, machines: Simulated) -> Launch:
+def launch(tmp_path: Path, package: Path, plugin: Path, simulated: Simulated) -> Launch:
     """Run code that calls the plugin's ops with torch_npu; return what it gave.
 
     Each call has a process of its own: torch_npu reads its environment once, and drops later ops
@@ -81,7 +90,7 @@ def launch(tmp_path: Path, package: Path, plugin: Path, machines: Simulated) -> 
     def run_code(code: str, **variables: object) -> Any:
         environment = {"ASCEND_CUSTOM_OPP_PATH": str(package)}
         environment |= {name: str(value) for name, value in variables.items()}
-        done = machines.server(environment).run(prologue + textwrap.dedent(code), [], environment)
+        done = simulated.server(environment).run(prologue + textwrap.dedent(code), [], environment)
         assert done.returncode == 0, done.stdout + done.stderr
         lines = done.stdout.splitlines()
         given = [json.loads(line[5:]) for line in lines if line.startswith("give ")]
