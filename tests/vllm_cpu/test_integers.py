@@ -51,7 +51,7 @@ def quantise(weight: Tensor, form: Any) -> tuple[dict[str, Tensor], Tensor]:
         own = {"weight": (numbers - half).to(torch.int8), "weight_scale": scales}
         if "static" in method:
             own |= {"weight_scale": scales[:1, 0], "input_scale": torch.tensor([INPUT_SCALE])}
-        if "static int8 of" in method:
+        if "static" in method and "range" in method:
             own["input_zero_point"] = torch.tensor([INPUT_ZERO], dtype=torch.int8)
         return own, value
     if method == "ct":

@@ -59,8 +59,8 @@ class Int8LinearKernel(OfferedKernel, names.Int8ScaledMMLinearKernel):  # type: 
             result = multiply(rows, weight, scale, static, bias)
         else:
             numbers, row_scale, zeros = quantise_range(rows, static, zero)
-            result = _multiply_exactly(numbers, weight, scale, row_scale, zeros.int() * sums)
-            result = (result if bias is None else result + bias).to(x.dtype)
+            less = zeros.int() * sums
+            result = _multiply_in_fp32(numbers, weight, scale, row_scale, less, bias).to(x.dtype)
         return result.view(*x.shape[:-1], result.shape[-1])
 
 
@@ -101,14 +101,19 @@ def multiply(
             output_dtype=rows.dtype,
         )
         return result
-    result = _multiply_exactly(numbers, weight, scale, row_scale.unsqueeze(-1), 0)
-    return result if bias is None else result + bias
+    return _multiply_in_fp32(numbers, weight, scale, row_scale.unsqueeze(-1), 0, bias)
 
 
-def _multiply_exactly(
-    numbers: Tensor, weight: Tensor, scale: Tensor, row_scale: Tensor, less: Tensor | int
+def _multiply_in_fp32(
+    numbers: Tensor,
+    weight: Tensor,
+    scale: Tensor,
+    row_scale: Tensor,
+    less: Tensor | int,
+    bias: Tensor | None,
 ) -> Tensor:
+    """Return the integers' sums, minus `less`, times both scales, plus the bias."""
     ops = torch.ops.custom_pypto
     sums = ops.npu_quant_matmul(numbers, weight.t(), scale, output_dtype=torch.int32)
     result: Tensor = (sums - less) * scale * row_scale
-    return result
+    return result if bias is None else result + bias

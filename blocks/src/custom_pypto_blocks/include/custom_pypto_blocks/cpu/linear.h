@@ -36,7 +36,7 @@ inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
 }
 // Up to this number of rows, integers are widened in registers. With more rows they are kept.
 inline constexpr int kMostRowsInRegisters = kRegisters > 16 ? 4 : 2;
-// Columns whose scales are widened together: whole tiles of each number of weights.
+// Columns whose scales are widened together: a multiple of each tile's number of weights.
 inline constexpr int64_t kScaledColumns = kRegisters > 16 ? 16 : 12;
 
 // Whether weights are int8 or int4, which have scales.
@@ -74,7 +74,7 @@ enum class Weights { where_they_are, to_keep, kept };
 template <int kRows, int kWeights, Weights kFrom, int kNext, class Weight, class Next>
 void multiply_rows(const float* rows, int64_t row_stride, const Weight* weights, int64_t stride,
                    int64_t depth, float* kept, const Next* next, bool is_first, float* to) {
-  // Registers for the sums, all weights and a row's vector; or the weights come one by one.
+  // All weights at once, if the registers hold them, the sums and a vector of a row.
   constexpr int kAtOnce = (kRows + 1) * kWeights < kRegisters ? kWeights : 1;
   F32 sums[kRows][kWeights];
   const auto each = [&](const auto& f) CUSTOM_PYPTO_INLINE_LAMBDA {
