@@ -22,7 +22,7 @@ from custom_pypto_testing import checks
 from custom_pypto_testing.checks import memory
 from custom_pypto_testing.ops_under_test import Op
 from custom_pypto_testing.sample_generator import draw
-from custom_pypto_testing.violations import violations
+from custom_pypto_testing.violations import untested_rules, violations
 from faulty_ops import registered
 from manifests import contract_of, lazy_contract
 from readme import code_of
@@ -206,6 +206,24 @@ def test_each_special_float_breaks_a_rule_that_depends_on_another_scalar(argumen
         }
         wrong = {(name, value) for name in ("scale", "eps") for value in ("nan", "-inf", "-1.0")}
         assert found >= wrong | {("scale", "0.0")}
+
+
+def test_none_a_list_and_a_negative_number_break_rules_or_satisfy_them() -> None:
+    contract = contract_of(
+        '[take]\nschema = "take(Tensor x, int? kind, int[]? sizes, int k=0) -> ()"\n'
+        'tensors.x = { shape = "N" }\n'
+        'scalars.kind = "in (-1, 0)"\n'
+        "rules = [\n"
+        '  { argument = "kind", check = "kind is not None", message = "is required" },\n'
+        '  { argument = "sizes", check = "sizes is None", message = "must be None" },\n'
+        '  { argument = "k", when = "kind == -1", check = "k <= 1", message = "is too large" },\n'
+        "]"
+    )
+    found = [*violations(contract, Random(0))]
+    assert {each.argument for each in found} == {"kind", "sizes", "k", "x"}
+    assert [each.given["sizes"] for each in found if each.argument == "sizes"] == [[]]
+    assert None in [each.given["kind"] for each in found if each.argument == "kind"]
+    assert not [*untested_rules(contract, {each.rule for each in found})]
 
 
 @pytest.mark.parametrize(

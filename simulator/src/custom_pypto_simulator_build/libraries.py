@@ -7,6 +7,7 @@ import importlib.machinery
 import importlib.metadata
 import shutil
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,9 +73,12 @@ def build_libraries() -> Libraries:
     libraries = Libraries((cann, *empty), of_torch, folder / _OPS)
     if not libraries.ops.exists():
         with locked(cache):
-            _build(cann, "runtime", scratch, [])
-            for path in empty:
-                _build(path, "", scratch, [str(cann)])
+            with ThreadPoolExecutor() as other_core:
+                precompiled = other_core.submit(precompile_torch)
+                _build(cann, "runtime", scratch, [])
+                for path in empty:
+                    _build(path, "", scratch, [str(cann)])
+            precompiled.result()
             # The last one: it says that all are there.
             _build(libraries.ops, "opapi", scratch, libraries.needed_by_kernels)
     return libraries

@@ -485,12 +485,15 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
 
 def limits_of(op: OpContract, name: str) -> list[float]:
     """Return the numbers that rules compare a scalar with, and some near them."""
-    nodes = (each for rule in op.rules if rule.names == {name} for each in ast.walk(rule.check))
-    limits = dict.fromkeys(
-        float(each.value)
-        for each in nodes
-        if isinstance(each, ast.Constant) and isinstance(each.value, int | float)
-    )
+    limits: dict[float, None] = {}
+    for node in (
+        node for rule in op.rules if rule.names == {name} for node in ast.walk(rule.check)
+    ):
+        match node:
+            case ast.Constant(int() | float() as value):
+                limits[float(value)] = None
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+                limits[-float(value)] = None
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 

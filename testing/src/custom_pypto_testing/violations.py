@@ -6,7 +6,7 @@ import ast
 import math
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from random import Random
 from typing import Any
@@ -28,7 +28,6 @@ from .sample_generator import (
     applies,
     broken_rules,
     describe_rule,
-    draw,
     draw_candidate,
     limits_of,
     rules_of_choices,
@@ -65,18 +64,27 @@ def violations(op: OpContract, random: Random) -> Iterator[Violation]:
     yield from _of_tensors(op, random)
 
 
+@lru_cache(_TRIES)
+def _right_call(op: OpContract, number: int) -> tuple[Candidate, Arguments]:
+    """Draw one of the right calls that are changed to break rules: to find one takes long.
+
+    Raises:
+        DrawingError: no call is right.
+    """
+    return draw_candidate(op, Random(f"{op.name} {number}"), Candidate.is_right)
+
+
 def untested_rules(op: OpContract, found: Container[str]) -> Iterator[str]:
     """Describe the rules that no drawn call satisfies, or breaks; violations break `found`.
 
     Raises:
         DrawingError: no call is right.
     """
-    random = Random(op.name)
     unsatisfied = set(range(len(op.rules)))
-    for _ in range(_TRIES):
+    for number in range(_TRIES):
         if not unsatisfied:
             break
-        candidate, _ = draw_candidate(op, random, Candidate.is_right)
+        candidate, _ = _right_call(op, number)
         unsatisfied -= {
             each for each in unsatisfied if applies(op, op.rules[each], candidate.value_of)
         }
@@ -151,10 +159,14 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
         values["float"] = [[each] for each in (*_WRONG_FLOATS, *limits_of(op, argument.name))]
         kind = argument.type.removesuffix("?")
         wanted += [(argument.name, choices) for choices in values.get(kind, ())]
-    for _ in range(_TRIES):
+        if kind.endswith("[]"):
+            wanted.append((argument.name, [[]]))
+        if argument.is_optional:
+            wanted.append((argument.name, [None]))
+    for number_of_call in range(_TRIES):
         if not wanted:
             return
-        call = draw(op, random)
+        _, call = _right_call(op, number_of_call)
         for each in list(wanted):
             name, choices = each
             given = {**call, name: random.choice(choices)}
@@ -172,10 +184,10 @@ def _words(op: OpContract) -> list[Any]:
 
 def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:
     """Break what the contract says of each tensor: change one tensor of calls that are right."""
-    calls = [draw(op, random) for _ in range(_CALLS)]
+    calls = [_right_call(op, number)[1] for number in range(_CALLS)]
     for tensor in op.tensors:
         found: set[str] = set()
-        for number, given in enumerate(_calls_with(op, tensor, calls, random)):
+        for number, given in enumerate(_calls_with(op, tensor, calls)):
             index = random.randrange(len(given[tensor.name])) if tensor.is_list else None
             element = tensor.name if index is None else f"{tensor.name}[{index}]"
             for rule, changed in _changes(op, tensor, given, index, random):
@@ -212,16 +224,14 @@ def _with_wrong_sums(op: OpContract, tensor: Tensor, given: Arguments) -> Iterat
         yield {**given, tensor.name: sums}
 
 
-def _calls_with(
-    op: OpContract, tensor: Tensor, calls: list[Arguments], random: Random
-) -> list[Arguments]:
+def _calls_with(op: OpContract, tensor: Tensor, calls: list[Arguments]) -> list[Arguments]:
     """Return the right calls that have a tensor; draw such a call if none has."""
 
     def is_given(call: Arguments) -> bool:
         value = call[tensor.name]
         return value is not None and (isinstance(value, torch.Tensor) or value != [])
 
-    drawn = (draw(op, random) for _ in range(_TRIES))
+    drawn = (_right_call(op, number)[1] for number in range(_TRIES))
     return [*filter(is_given, calls)] or [*islice(filter(is_given, drawn), 1)]
 
 
