@@ -16,9 +16,8 @@ def cache_folder() -> Path:
     """``$CUSTOM_PYPTO_SIM_CACHE``, else a folder in the user's cache; links are resolved.
 
     It is made if it is missing, for this user alone. Raises BuildError when somebody else could
-    have put code into it: when it, the folder that holds it, or a file or folder in it belongs to
-    a user that is neither this one nor root, or everybody may write it, or it is a link. What
-    others cannot reach may have any mode.
+    have put code into it: when it, or the folder that holds it, belongs to a user that is neither
+    this one nor root, or everybody may write it.
     """
     chosen = os.environ.get("CUSTOM_PYPTO_SIM_CACHE")
     if not chosen:
@@ -29,28 +28,14 @@ def cache_folder() -> Path:
     holder = folder.parent.stat()
     # In a sticky folder, such as /tmp, nobody replaces the folders of others.
     if not holder.st_mode & stat.S_ISVTX:
-        _expect_own(str(folder.parent), holder)
-    check(str(folder), folder.stat())
+        expect_own(str(folder.parent), holder)
+    expect_own(str(folder), folder.stat())
     return folder
 
 
-def check(path: str, status: os.stat_result, *, is_reachable: bool = True) -> None:
-    """Check a file, or a folder and what is in it; `is_reachable` says whether others reach it."""
-    _expect_own(path, status, is_reachable=is_reachable)
-    if stat.S_ISDIR(status.st_mode):
-        is_reachable = is_reachable and bool(status.st_mode & stat.S_IXOTH)
-        with os.scandir(path) as entries:
-            for entry in entries:
-                # Another process may be building: its temporary files go.
-                with contextlib.suppress(FileNotFoundError):
-                    inner = entry.stat(follow_symlinks=False)
-                    check(entry.path, inner, is_reachable=is_reachable)
-
-
-def _expect_own(path: str, status: os.stat_result, *, is_reachable: bool = True) -> None:
-    if stat.S_ISLNK(status.st_mode):
-        fault = "is a link"
-    elif is_reachable and status.st_mode & stat.S_IWOTH:
+def expect_own(path: str, status: os.stat_result) -> None:
+    """Raise BuildError when somebody else may write a folder of this state."""
+    if status.st_mode & stat.S_IWOTH:
         fault = "can be changed by everybody"
     elif status.st_uid not in (0, os.geteuid()):
         fault = f"belongs to the user id {status.st_uid}"
