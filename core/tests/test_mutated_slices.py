@@ -60,7 +60,8 @@ def expect_right(run: Write, *places: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(
     ("backend", "dynamic"),
-    [("aot_eager", True), ("inductor", False), ("inductor", True), ("inductor", None)],
+    # The third call of "None" has symbols.
+    [("aot_eager", True), ("inductor", False), ("inductor", None)],
 )
 def test_compiled_code_writes_the_slice(backend: str, dynamic: bool | None) -> None:
     torch.compiler.reset()
