@@ -9,19 +9,17 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from custom_pypto_contract import guarded, platforms, variables
-from custom_pypto_contract.dispatch_keys import CPU, NPU
 from custom_pypto_contract.manifest import GROUP, OPP_FOLDER
 from custom_pypto_contract.ops_file import OpsFile
 
 from . import installed, plugin_library
 from .errors import BuildError
-from .ops_header.cpp_names import struct_name
 from .settings import Settings
 
 # As a script, it would put the folder of this package on sys.path.
@@ -133,26 +131,3 @@ def _ask_core(plugin: Settings, distribution: str, site: Path) -> dict[str, Any]
         return {"skipped": f"core cannot be run: {last}"}
     answer: dict[str, Any] = json.loads(output)
     return answer
-
-
-def find_faults(ops: OpsFile, kernels: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    """Yield what will not work of ops for which a plugin has `kernels`: the dispatch keys by op."""
-    for op in ops.ops:
-        definition = f"plugin.def<ops::{struct_name(op.name)}>()"
-        launch = f'{definition}.impl<&ops::{struct_name(op.name)}::launch>("{NPU}")'
-        if not kernels[op.name]:
-            yield (
-                f"the op {op.name!r} has no kernel, so every call of it fails: register one, in C++"
-                f' as `{definition}.impl<&kernel>("{CPU}")`, in Python by the hook'
-                " custom_pypto_kernels"
-            )
-        if not op.schema.returns and not any(each.is_mutable for each in op.arguments):
-            yield (
-                f"the op {op.name!r} returns nothing and writes no argument, so torch.compile"
-                " removes its calls: mark in the schema what it writes, as in Tensor(a!) x"
-            )
-        if op.npu.launch and NPU not in kernels[op.name]:
-            yield (
-                f"no kernel uses 'launch' of the op {op.name!r}: register it in C++ as `{launch}`,"
-                " or remove the line"
-            )

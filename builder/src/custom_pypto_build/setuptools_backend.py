@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import setuptools
-from custom_pypto_contract import manifest, ops_file
+from custom_pypto_contract import manifest
 from custom_pypto_contract.manifest import GROUP
 from setuptools.build_meta import _BuildMetaBackend
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -143,10 +143,6 @@ class BuildPluginLibrary(setuptools.Command):
             ascendc_library = ascendc.build(self.plugin, plugin_library.object_folder(build_folder))
         distribution = self._distribution()
         kernels = import_check.check(self.plugin, ops, library, distribution)
-        if kernels is not None:
-            file = self.plugin.root / ops_file.FILE_NAME
-            for fault in import_check.find_faults(ops, kernels):
-                print(f"custom_pypto_build: warning: {file}: {fault}", flush=True)
         plugin_library.install(
             library,
             self.plugin,
