@@ -2,11 +2,9 @@
 
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from custom_pypto_cli import main
-from custom_pypto_discovery import discovery
 
 REFUSED = Path(__file__).with_name("new_refused.txt")
 
@@ -88,21 +86,3 @@ def test_what_cannot_be_written_is_an_error_that_says_why(paragraph, capsys):
 
 def test_a_name_that_no_folder_can_have_is_an_error(capsys):
     assert refused(capsys, "a" * 300).endswith("a: File name too long\n")
-
-
-@pytest.mark.parametrize(
-    ("schema", "message"),
-    [
-        ("rms.out(Tensor x) -> Tensor", "has an op 'rms', and a process can have one of a name"),
-        ("other(Tensor x) -> Tensor", "has that name; choose another NAME"),
-    ],
-)
-def test_a_name_of_an_installed_plugin_is_refused(schema, message, monkeypatch, capsys):
-    installed = SimpleNamespace(
-        name="acme_rms", distribution="Acme.RMS", version="1.0", families=("rms",)
-    )
-    monkeypatch.setattr(discovery, "discover", lambda environment: (installed,))
-    first = "first(Tensor x) -> Tensor"
-    error = refused(capsys, "acme-rms", "--schema", first, "--schema", schema)
-    assert error.startswith("the installed plugin 'acme_rms' (Acme.RMS 1.0) has")
-    assert message in error

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from custom_pypto_cli.commands import TESTING, CommandError
 from custom_pypto_cli.terminal import align, show
 from custom_pypto_contract.errors import how_to_install
-from custom_pypto_discovery import discovery, environment
-from custom_pypto_discovery.installed_plugin import normalize_name, op_family
-
-if TYPE_CHECKING:
-    from custom_pypto_build.scaffold.new_plugin import NewPlugin
 
 SUMMARY = "write a new plugin, which builds and passes its tests"
 DESCRIPTION = (
@@ -55,7 +48,6 @@ def run(options: argparse.Namespace) -> int:
         made = new_plugin.plan(
             options.name, options.schema, python=options.python, npu=options.npu, isa=options.isa
         )
-        _check_free(made)
         written = project.write(made, folder)
     except new_plugin.ScaffoldError as error:
         raise CommandError(str(error)) from None
@@ -68,22 +60,3 @@ def run(options: argparse.Namespace) -> int:
     lines += [f"  python -m pytest tests  # by {TESTING}: {how_to_install(TESTING)}"]
     show("\n".join(lines))
     return 0
-
-
-def _check_free(made: NewPlugin) -> None:
-    families = [op_family(each.schema.name) for each in made.ops]
-    for each in discovery.discover(environment.read()):
-        who = f"the installed plugin {each.name!r} ({each.distribution} {each.version})"
-        for family in families:
-            if family in each.families:
-                raise CommandError(
-                    f"{who} has an op {family!r}, and a process can have one of a name; put your"
-                    f" own name before yours, such as acme_{family}"
-                )
-        if made.name == each.name or made.distribution == normalize_name(each.distribution):
-            raise CommandError(f"{who} has that name; choose another NAME")
-    if find_spec(made.package) is not None:
-        raise CommandError(
-            f"there is a package {made.package!r} already, which yours would hide, or be hidden by;"
-            " choose another NAME"
-        )
