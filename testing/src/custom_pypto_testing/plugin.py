@@ -5,14 +5,17 @@ It imports neither torch nor core.
 
 from __future__ import annotations
 
+import re
+import sys
+import sysconfig
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .short_failures import shorten
-
 if TYPE_CHECKING:
+    from _pytest._code import Traceback
+
     from .fuzzing import Series
     from .torchair_graph import Graph
 
@@ -20,6 +23,10 @@ OPTION = "--custom-pypto-device"
 FUZZ_OPTION = "--custom-pypto-fuzz"
 UNCHECKED = "unchecked"
 """The property of a test that says what it did not check."""
+_SUITE = f"{__package__}.conformance"
+_NOT_THE_AUTHORS = ("_pytest", "custom_pypto", "custom_pypto_testing", "pluggy", "torch")
+_TRACE = re.compile(r"^DEBUG +torch\.__trace:.*\n?", re.MULTILINE)
+"""What torch logs of each step of a compilation."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -64,11 +71,24 @@ def fuzz_series(config: pytest.Config) -> Series:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[Any]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shorten the failures of the suite."""
+    """Show the author's frames alone of a failure of the suite, unless pytest was told how."""
     report = yield
-    if report.failed:
-        shorten(item, call, report)
+    is_ours = getattr(getattr(item, "function", None), "__module__", "") == _SUITE
+    options = item.config.option
+    is_as_usual = options.tbstyle == "auto" and not options.fulltrace
+    if report.failed and is_ours and call.excinfo is not None and is_as_usual:
+        report.longrepr = call.excinfo.getrepr(style="short", tbfilter=_of_author)
+        captured = [(name, _TRACE.sub("", text)) for name, text in report.sections]
+        report.sections = [(name, text) for name, text in captured if text]
     return report
+
+
+def _of_author(excinfo: pytest.ExceptionInfo[BaseException]) -> Traceback:
+    """Leave out the frames of our code, torch, pytest and Python, and of code without a file."""
+    modules = map(sys.modules.get, _NOT_THE_AUTHORS)
+    folders = [path for module in modules for path in getattr(module, "__path__", ())]
+    others = (sysconfig.get_path("stdlib"), *folders, "<")
+    return excinfo.traceback.filter(lambda each: not str(each.path).startswith(others))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
