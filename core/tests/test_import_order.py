@@ -162,7 +162,6 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
         give([name for name in sys.modules if name.startswith("custom_pypto_contract.")])
     """
     needed = (
-        "abi collector dispatch_keys errors fork_locks manifest op_name platforms small_file tables"
-        " variables"
+        "abi dispatch_keys errors fork_locks manifest op_name platforms small_file tables variables"
     )
     assert set(site.run(code)) == {f"custom_pypto_contract.{name}" for name in needed.split()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from custom_pypto_cli.commands import CommandError
 from custom_pypto_cli.terminal import align, show
-from custom_pypto_contract import collector
 
 if TYPE_CHECKING:
     from custom_pypto_build.importing.ops_toml import Imported
@@ -48,7 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@collector.paused()
 def run(options: argparse.Namespace) -> int:
     """Write the files, and print what they hold and what is open."""
     from custom_pypto_build.importing import ops_toml, read_files
@@ -61,11 +60,15 @@ def run(options: argparse.Namespace) -> int:
         raise CommandError("name a file by --aclnn, --reg-op or --op-plugin", status=2)
     if options.func is not None and not sources.op_plugin:
         raise CommandError("--func is a function of the file that --op-plugin names", status=2)
+    # The collector would scan all operators repeatedly.
+    gc.disable()
     try:
         imported = read_files.read(sources)
         written = ops_toml.write(imported, sources.names.values(), options.output)
     except ImportingError as error:
         raise CommandError(str(error), status=2) from None
+    finally:
+        gc.enable()
     show("\n".join(_lines(imported, written)))
     return 0 if any(op.is_complete for op in imported.ops) else 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import torch
-from custom_pypto_contract import collector
 from custom_pypto_contract.errors import ContractError, find_similar
 from custom_pypto_contract.fork_locks import LOADING
 from custom_pypto_contract.variables import STRICT
@@ -252,11 +252,16 @@ def start() -> Loader:
         # Somebody may have deleted core from sys.modules, but not its ops from the dispatcher.
         _loader = namespace.installed()
     if _loader is None:
-        with collector.paused():
+        # The collector would scan the many lasting objects repeatedly.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
             _loader = Loader(environment.read())
-            try:
-                _loader.load()
-            except BaseException:
-                _loader = None
-                raise
+            _loader.load()
+        except BaseException:
+            _loader = None
+            raise
+        finally:
+            if was_enabled:
+                gc.enable()
     return _loader
