@@ -2,28 +2,14 @@
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from cli_records import ADD, ADD_KERNEL, MISSING_KERNEL, CommandLine
 
 
-@pytest.fixture
-def _summary(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # A second version, which is found first.
-    for name, version, summary in (("new", "0.1.0", "Adds."), ("old", "0.0.9", "Old.")):
-        info = tmp_path / name / f"custom_pypto_add_custom-{version}.dist-info"
-        info.mkdir(parents=True)
-        header = f"Name: custom-pypto-add-custom\nVersion: {version}\n"
-        (info / "METADATA").write_text(f"{header}Summary: {summary}\n")
-        monkeypatch.syspath_prepend(str(info.parent))
-
-
-@pytest.mark.usefixtures("_summary")
 def test_shows_a_plugin_with_its_ops(cli: CommandLine) -> None:
     assert cli.run("info", "add_custom") == (
         "plugin        add_custom\n"
-        "summary       Adds.\n"
         "distribution  custom-pypto-add-custom 0.1.0\n"
         "status        loaded\n"
         "library       /site/custom_pypto_add_custom/lib/libcustom_pypto_add_custom.so\n"
@@ -87,11 +73,9 @@ def test_shows_what_would_run_on_an_npu(cli: CommandLine) -> None:
     assert "\n".join(lines).count("searched CANN: libopapi.so: not there") == 1
 
 
-@pytest.mark.usefixtures("_summary")
-def test_json_has_the_summary_and_what_would_run_on_an_npu(cli: CommandLine) -> None:
+def test_json_has_what_would_run_on_an_npu(cli: CommandLine) -> None:
     cli.use(ADD, npu_kernels=lambda plugin: (ADD_KERNEL,))
     [plugin] = json.loads(cli.run("info", "--json", "add_custom"))["plugins"]
-    assert plugin["summary"] == "Adds."
     empty = {"searched": [], "fault": "", "mismatch": "", "unchecked": ""}
     found = {"symbol": "aclnnAdd", "library": "/cann/lib64/libopapi.so", "origin": "CANN"}
     symbols = ["aclnnAddCustom", "aclnnAdd"]

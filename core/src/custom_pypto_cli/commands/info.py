@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any
-
-from custom_pypto_discovery import distributions
 
 from custom_pypto_cli import plugin_list
 from custom_pypto_cli.commands import CommandError, add_time_limit, load_or_explain
@@ -45,7 +42,6 @@ def find(name: str) -> dict[str, Any]:
     """Load the plugins, in a child; return what is called `name`, or a text if nothing is."""
     meant, ops = plugin_list.find_ops(name, plugin_list.load())
     for plugin in meant["plugins"]:
-        plugin["summary"] = _summary(plugin)
         plugin["npu_kernels"] = plugin_list.npu_kernels(plugin)
     return {**meant, "contracts": {op: plugin_list.describe_contract(op) for _, op in ops}}
 
@@ -53,7 +49,6 @@ def find(name: str) -> dict[str, Any]:
 def _lines(plugin: dict[str, Any], contracts: dict[str, list[str]]) -> Iterator[str]:
     rows = [
         ("plugin", plugin["name"]),
-        ("summary", plugin["summary"]),
         ("distribution", f"{plugin['distribution']} {plugin['version']}".strip()),
         ("status", plugin["status"]),
         *(("", line) for line in plugin["reason"].splitlines()),
@@ -88,14 +83,3 @@ def _on_npu(kernels: list[dict[str, Any]], *, op: str, title: str) -> Iterator[t
             if kernel["searched"] != shown or check.level == "problem":
                 yield from (("", line) for line in check.remark.splitlines())
             shown = kernel["searched"]
-
-
-def _summary(plugin: dict[str, Any]) -> str:
-    for found in distributions.installed(plugin["distribution"]):
-        # The plugin's reason says what is wrong.
-        with suppress(Exception):
-            headers = distributions.read_headers(found)
-            # Another version may have left its metadata.
-            if headers.get("version") == plugin["version"]:
-                return headers.get("summary", "")
-    return ""
