@@ -100,7 +100,7 @@ EXPORT int custom_pypto_register_v1(char* error, size_t error_size) {
   }
   const char* failed = enter_all(given, 0);
   if (failed == NULL) return 0;
-  snprintf(error, error_size, "%.*s: API call failed at", (int)strcspn(failed, "("), failed);
+  snprintf(error, error_size, "%.*s: torch refused it", (int)strcspn(failed, "("), failed);
   custom_pypto_unregister_v1();
   return 1;
 }

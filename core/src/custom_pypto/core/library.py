@@ -14,9 +14,6 @@ from custom_pypto.core.errors import LoadError, logger
 
 _ERROR_SIZE = 16384
 
-# torch's error macros end the text of a failed call of its stable ABI so.
-_TORCH_CALL_FAILED = "API call failed at"
-
 # As in kernel_report.h: symbol, library, types, arguments; text and its size.
 _COMPARE = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_char_p] * 4, ctypes.c_void_p, ctypes.c_size_t)
 # Never freed: a thread may be in one.
@@ -55,13 +52,13 @@ class Library:
         """Register the library's ops with the dispatcher; all, or on an error none.
 
         Raises:
-            LoadError: the library's or torch's reason.
+            LoadError: the library's reason.
         """
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         if self._register(error, _ERROR_SIZE) == 0:
             return
         text = error.value.decode("utf-8", "replace").strip()
-        raise LoadError(f"registering its ops failed: {_reason(text) or 'it gave no reason'}")
+        raise LoadError(f"registering its ops failed: {text or 'it gave no reason'}")
 
     def unregister(self) -> None:
         """Drop everything that `register` registered; harmless when there is nothing."""
@@ -75,21 +72,6 @@ def _hint(loader_error: str) -> str:
         "; a symbol of torch means that the plugin needs a newer torch, any other that it was"
         " linked without a library it uses"
     )
-
-
-def _reason(text: str) -> str:
-    """Return torch's own reason when `text` says only which of its calls failed."""
-    if _TORCH_CALL_FAILED not in text:
-        return text
-    try:
-        what = ctypes.CDLL("libtorch_cpu.so").torch_exception_get_what_without_backtrace
-    except (OSError, AttributeError):
-        # torch has the function since 2.13.
-        return text
-    what.argtypes = []
-    what.restype = ctypes.c_char_p
-    reason: bytes | None = what()
-    return reason.decode("utf-8", "replace").strip() if reason else text
 
 
 def give_comparison(library: ctypes.CDLL, path: Path) -> None:
