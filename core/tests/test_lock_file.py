@@ -208,7 +208,7 @@ def locked(site: Site, **variables: str) -> str:
 def test_locked_plugins_load_and_no_other(site: Site) -> None:
     site.install("first")
     path = locked(site)
-    warning = "warning: CUSTOM_PYPTO_DISABLE names no installed plugin: 'frist' (did"
+    warning = "warning: CUSTOM_PYPTO_DISABLE names no installed plugin: 'frist'"
     assert warning in lock(site, CUSTOM_PYPTO_DISABLE="frist")[1]
     mark = site.folder / "it_ran"
     site.install("second", f"open({str(mark)!r}, 'w')", with_library=False)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import DISABLE, LOCKFILE, LOG, PLUGINS, RECORD, STRICT
 
 STANDARD_ERROR = "1"
@@ -57,7 +55,7 @@ class Environment:
         texts = [*self.problems]
         for variable, names in ((PLUGINS, self.allow or ()), (DISABLE, self.disable)):
             if unknown := sorted({*names} - {*known}):
-                named = ", ".join(f"{name!r}{_suggest(name, known)}" for name in unknown)
+                named = ", ".join(map(repr, unknown))
                 texts.append(
                     f"{variable} names no installed plugin: {named}; installed plugins: {installed}"
                 )
@@ -86,12 +84,3 @@ def read(process: Mapping[str, str] = os.environ) -> Environment:
 
 def _names(value: str) -> frozenset[str]:
     return frozenset(name for part in value.split(",") if (name := part.strip()))
-
-
-def _suggest(name: str, known: list[str]) -> str:
-    if len(parts := name.split()) > 1 and set(parts).issubset(known):
-        return f" (did you mean {','.join(parts)!r}?)"
-    # The likely slips: the distribution's name instead of the plugin's, and "-" for "_".
-    plain = re.sub(r"[-.\s]+", "_", name.lower()).removeprefix("custom_pypto_")
-    near = [plain] if plain in known else find_similar(plain, known)
-    return f" (did you mean {near[0]!r}?)" if near else ""
