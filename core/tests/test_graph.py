@@ -63,6 +63,10 @@ def in_torch_npu(site: Site) -> Site:
     return site
 
 
+FAILS = """sys.modules["torchair.inner"] = None
+try: import torch_npu.dynamo.torchair
+except ImportError: del sys.modules["torchair.inner"]
+"""
 # Where torchair is, and the order of imports.
 IMPORTS = [
     ("standalone", "import custom_pypto.core"),
@@ -72,6 +76,7 @@ IMPORTS = [
     ("in_torch_npu", "import torch_npu.dynamo, torchair, custom_pypto.core"),
     ("in_torch_npu", "import torch_npu.dynamo, torch_npu.dynamo.torchair, custom_pypto.core"),
     ("in_torch_npu", "import custom_pypto.core, torch_npu.dynamo.torchair"),
+    ("in_torch_npu", f"import sys, custom_pypto.core; {FAILS}import torch_npu.dynamo.torchair"),
 ]
 
 
