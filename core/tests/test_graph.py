@@ -85,6 +85,11 @@ def test_each_is_registered_once(request: pytest.FixtureRequest, place: str, imp
     assert request.getfixturevalue(place).run(imports, REGISTERED) == BOTH
 
 
+def test_torchair_has_the_loader_of_python(standalone: Site) -> None:
+    code = "import custom_pypto.core, torchair; give(type(torchair.__spec__.loader).__name__)"
+    assert standalone.run(code) == "SourceFileLoader"
+
+
 def test_core_imports_no_torchair(in_torch_npu: Site) -> None:
     code = "import sys, torch_npu.dynamo\ncore.plugins()\n[*sys.modules]"
     assert "torch_npu.dynamo.torchair" not in in_torch_npu.load(code)

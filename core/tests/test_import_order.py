@@ -153,7 +153,8 @@ def test_importing_core_reads_no_contract(site: Site) -> None:
     """That takes long: it is done when an op is looked up, described, or called with fakes."""
     site.install("first", FAKES)
     code = """
-        import sys, custom_pypto.core
+        import gc, sys, custom_pypto.core
+        assert gc.isenabled()
         assert not {
             "custom_pypto.core.watched_kernels",
             "custom_pypto_discovery.lock_file",
