@@ -1,7 +1,5 @@
 """The build refuses a plugin that import would refuse, with the same text."""
 
-from pathlib import Path
-
 import pytest
 from build_project import SOURCES, BuildFailedError, Project, found_first, tiny_project
 from custom_pypto_contract.variables import BUILD_CHECK
@@ -50,27 +48,6 @@ def test_an_undefined_symbol(project: Project) -> None:
     assert not (project.root / "src/custom_pypto_tiny/lib").exists()
 
 
-def test_a_static_initializer_that_throws(project: Project) -> None:
-    """How else it can end the process: core/tests/test_cli_subprocess_call.py."""
-    throwing = '#include <stdexcept>\nint initialized = (throw std::runtime_error("early"), 1);\n'
-    project.write("csrc/initializer.cpp", throwing)
-    assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in refusal(project)
-
-
-def test_torch_that_cannot_be_imported_checks_nothing(project: Project, tmp_path: Path) -> None:
-    broken = tmp_path / "broken"
-    broken.mkdir()
-    (broken / "sitecustomize.py").write_text(
-        "import sys\n"
-        "class Refuse:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'torch._C': raise ImportError('no libtorch')\n"
-        "sys.meta_path.insert(0, Refuse())\n"
-    )
-    project.wheel({**CHECKED, **found_first(broken)})
-    assert "not imported to check it: torch cannot be imported: no libtorch" in project.output
-
-
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A plugin that core can load, compiled once."""
@@ -96,6 +73,19 @@ def of_python(project: Project) -> Project:
     project.write("ops.toml", PYTHON_OPS)
     project.write(MODULE, PYTHON_KERNELS)
     return project
+
+
+def test_a_plugin_that_ends_the_process(of_python: Project) -> None:
+    """How else it can end it: core/tests/test_cli_subprocess_call.py."""
+    of_python.write(MODULE, "import os\nos.abort()\n")
+    error = refusal(of_python)
+    assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in error
+
+
+def test_torch_that_cannot_be_imported_checks_nothing(of_python: Project) -> None:
+    torch = of_python.write("broken/torch/__init__.py", "raise ImportError('no libtorch')\n")
+    of_python.wheel({**CHECKED, **found_first(torch.parents[1])})
+    assert "not imported to check it: torch cannot be imported: no libtorch" in of_python.output
 
 
 def test_a_definition_that_names_what_torch_does_not_have(of_python: Project) -> None:
