@@ -1,6 +1,6 @@
 """Faults of CANN that the simulator injects, and misuse of memory that it detects.
 
-tests/npu/launch/test_faults.py has every function and kind that can fail, in launches of core.
+tests/npu/launch/test_faults.py has every function that can fail, in launches of core.
 """
 
 from script import Run
@@ -9,13 +9,6 @@ from script import Run
 def test_a_setting_that_cannot_be_read_ends_the_process(run: Run) -> None:
     message = "CUSTOM_PYPTO_SIM_MEMORY must be a whole number, got '1G'"
     run("torch.ones(2, device='npu')", fails=message, CUSTOM_PYPTO_SIM_MEMORY="1G")
-
-
-def test_an_unknown_kind_is_refused(run: Run) -> None:
-    run("""
-        with raises("kind must be one of allocation", error=ValueError):
-            sim.fail("phase3")
-    """)
 
 
 def test_a_write_past_a_buffer_is_seen(run: Run) -> None:

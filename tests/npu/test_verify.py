@@ -115,8 +115,8 @@ def test_a_right_op_passes_every_check(verify: Verify) -> None:
 
 
 FAULTS = {
-    "creation": ("sim.fail('creation')", "aclCreateTensor: fault injected (creation "),
-    "execution": ("sim.fail('execution')", "aclnnAddCustom: fault injected (execution "),
+    "creation": ("sim.fail('aclCreateTensor')", "aclCreateTensor: fault injected"),
+    "execution": ("sim.fail('run:aclnnAddCustom')", "run:aclnnAddCustom: fault injected"),
     "lost device": ("sim.lose_device()", "device 0 is lost"),
     "hang": ("sim.delay('*', 1000)", "did not end within 8 s"),
 }

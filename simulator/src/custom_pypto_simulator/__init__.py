@@ -14,16 +14,14 @@ import sys
 from custom_pypto_simulator_build import build_libraries
 
 from . import torchair_core
-from .faults import calls as calls
 from .faults import damage as damage
 from .faults import delay as delay
 from .faults import disarm as disarm
-from .faults import disarm_function as disarm_function
 from .faults import drain as drain
 from .faults import fail as fail
-from .faults import fail_function as fail_function
 from .faults import live_objects as live_objects
 from .faults import lose_device as lose_device
+from .faults import phase_1_calls as phase_1_calls
 
 
 @functools.cache

@@ -5,37 +5,23 @@ from __future__ import annotations
 import ctypes
 import functools
 
-KINDS = ("allocation", "creation", "phase1", "phase2", "execution", "call")
 
-
-def fail(kind: str, nth: int = 1) -> None:
-    """Makes the ``nth`` call of ``kind`` from now on fail, once.
-
-    ``allocation``: of device or host memory. ``creation``: of an aclnn object. ``phase1`` and
-    ``phase2``: of an aclnn op. ``call``: of any of these. ``execution``: the op itself, on its
-    stream, which shows at the next synchronisation. Raises ValueError.
-    """
-    _acl().custom_pypto_sim_fail(_kind(kind), _positive(nth))
-
-
-def disarm(kind: str) -> bool:
-    """Cancels ``fail``; returns whether the fault was still pending. Raises ValueError."""
-    return bool(_acl().custom_pypto_sim_fail(_kind(kind), 0))
-
-
-def fail_function(name: str, nth: int = 1) -> None:
+def fail(name: str, nth: int = 1) -> None:
     """Makes the ``nth`` call of the function ``name`` of CANN from now on fail, once.
 
-    Those are: what aclnn objects, arenas, CANN's cache, the limits of cores and the options of
-    a context are made, asked for and destroyed with. Each call replaces the one before. Raises
-    ValueError.
+    Those are: ``aclrtMalloc*``, the phases of an op ("aclnnAddGetWorkspaceSize", "aclnnAdd"), and
+    what aclnn objects, arenas, CANN's cache, the limits of cores and the options of a context are
+    made, asked for and destroyed with. "run:aclnnAdd" is the op itself, on its stream, which shows
+    at the next synchronisation. Each call replaces the one before. Raises ValueError.
     """
-    _acl().custom_pypto_sim_fail_function(name.encode(), _positive(nth))
+    if nth < 1:
+        raise ValueError(f"nth must be at least 1, got {nth}")
+    _acl().custom_pypto_sim_fail(name.encode(), nth)
 
 
-def disarm_function() -> bool:
-    """Cancels ``fail_function``; returns whether the fault was still pending."""
-    return bool(_acl().custom_pypto_sim_fail_function(b"", 0))
+def disarm() -> bool:
+    """Cancels ``fail``; returns whether the fault was still pending."""
+    return bool(_acl().custom_pypto_sim_fail(b"", 0))
 
 
 def lose_device(device: int = 0) -> None:
@@ -43,9 +29,9 @@ def lose_device(device: int = 0) -> None:
     _acl().custom_pypto_sim_lose_device(device)
 
 
-def calls(kind: str) -> int:
-    """The number of calls of ``kind`` in this process. Raises ValueError."""
-    return int(_acl().custom_pypto_sim_calls(_kind(kind)))
+def phase_1_calls() -> int:
+    """The number of calls of phase 1 of any op in this process."""
+    return int(_acl().custom_pypto_sim_phase_1_calls())
 
 
 def delay(op: str, seconds: float) -> None:
@@ -83,22 +69,8 @@ def _acl() -> ctypes.CDLL:
     acl = ctypes.CDLL("libascendcl.so")
     acl.custom_pypto_sim_fail.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
     acl.custom_pypto_sim_fail.restype = ctypes.c_bool
-    acl.custom_pypto_sim_calls.restype = ctypes.c_uint64
-    acl.custom_pypto_sim_fail_function.argtypes = [ctypes.c_char_p, ctypes.c_uint64]
-    acl.custom_pypto_sim_fail_function.restype = ctypes.c_bool
+    acl.custom_pypto_sim_phase_1_calls.restype = ctypes.c_uint64
     acl.custom_pypto_sim_set_delay.argtypes = [ctypes.c_char_p, ctypes.c_double]
     acl.custom_pypto_sim_live.restype = ctypes.c_char_p
     acl.custom_pypto_sim_damage.restype = ctypes.c_char_p
     return acl
-
-
-def _kind(kind: str) -> bytes:
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got '{kind}'")
-    return kind.encode()
-
-
-def _positive(nth: int) -> int:
-    if nth < 1:
-        raise ValueError(f"nth must be at least 1, got {nth}")
-    return nth

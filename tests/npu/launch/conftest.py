@@ -42,10 +42,10 @@ def live():
 # CANN's cache has a launch once phase 2 has run, so both ends wait for the queue.
 def phase_1_runs(launch):
     torch.npu.synchronize()
-    before = sim.calls("phase1")
+    before = sim.phase_1_calls()
     result = launch()
     torch.npu.synchronize()
-    return result, sim.calls("phase1") - before
+    return result, sim.phase_1_calls() - before
 """
 LOAD = """\
 os.chdir({folder!r})

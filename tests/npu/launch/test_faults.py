@@ -48,14 +48,14 @@ for name in {functions}:
     for nth in range(1, 100):
         if leaves:
             before = live()
-        sim.fail_function(name, nth)
+        sim.fail(name, nth)
         out, text = None, None
         try:
             out = launch()
         except RuntimeError as error:
             text = str(error)
         torch.npu.synchronize()
-        if sim.disarm_function():
+        if sim.disarm():
             break
         if text is None:
             assert is_right(out), (name, nth)
@@ -98,20 +98,21 @@ def test_launch_is_right_or_refused_whichever_function_fails(
     assert passed.keys() == others
 
 
-# Kinds of calls, and the text of the last that fails.
-KINDS = {
-    "phase1": "failed in phase 1 (aclnnEverythingGetWorkspaceSize) with code 561000: ",
-    "phase2": "failed in phase 2 (aclnnEverything) with code 561000: ",
-    "allocation": "no memory for its workspace of 160 bytes: ",
+PHASE_1, PHASE_2 = "aclnnEverythingGetWorkspaceSize", "aclnnEverything"
+# Functions, and the text of the last call that fails.
+TEXTS = {
+    PHASE_1: f"failed in phase 1 ({PHASE_1}) with code 561000: ",
+    PHASE_2: f"failed in phase 2 ({PHASE_2}) with code 561000: ",
+    "aclrtMalloc": "no memory for its workspace of 160 bytes: ",
 }
 
 
 @pytest.mark.parametrize(
-    ("kind", "queue", "switch"),
-    [("phase1", 0, 0), ("phase2", 0, 0), ("phase2", 0, 1), *(("allocation", n, 0) for n in (1, 2))],
+    ("function", "queue", "switch"),
+    [(PHASE_1, 0, 0), (PHASE_2, 0, 0), (PHASE_2, 0, 1), *(("aclrtMalloc", n, 0) for n in (1, 2))],
 )
 def test_a_failing_call_leaks_nothing(
-    launch: Launch, package: Path, kind: str, queue: int, switch: int
+    launch: Launch, package: Path, function: str, queue: int, switch: int
 ) -> None:
     code = f"""
 x = torch.ones(40).npu()
@@ -120,9 +121,9 @@ before = live(), sim.live_objects()["device memory"]
 failures, k = [], 0
 while True:
     k += 1
-    sim.fail({kind!r}, k)
+    sim.fail({function!r}, k)
     text = refusal(everything, x, x, [x, x])
-    if sim.disarm({kind!r}):
+    if sim.disarm():
         break
     failures.append(text)
     now = live(), sim.live_objects()["device memory"]
@@ -137,10 +138,10 @@ give(failures)
         **dict.fromkeys(FASTER, switch),
     )
     # The result is allocated before the workspace.
-    assert len(failures) == (2 if kind == "allocation" else 1)
-    assert KINDS[kind] in failures[-1]
+    assert len(failures) == (2 if function == "aclrtMalloc" else 1)
+    assert TEXTS[function] in failures[-1]
     library = f" (the kernel is {package}/op_api/lib/libcust_opapi.so, from a custom opp package)"
-    assert (library in failures[-1]) == (kind != "allocation")
+    assert (library in failures[-1]) == (function != "aclrtMalloc")
 
 
 def test_no_room_for_a_workspace_in_the_queue_leaks_nothing(launch: Launch) -> None:
@@ -150,7 +151,7 @@ everything(x).cpu()
 with torch.npu.stream(torch.npu.Stream()):
     x = torch.ones(40, device="npu")
     torch.npu.synchronize()
-    sim.fail("allocation")  # the stream has room for the result, but has had no workspace yet
+    sim.fail("aclrtMalloc")  # the stream has room for the result, but has had no workspace yet
     for _ in range(100_000):
         text = refusal(everything, x)
         if text is not None:
@@ -168,7 +169,7 @@ def test_an_allocation_that_fails_in_a_capture_is_named(launch: Launch) -> None:
     code = """
 x = torch.ones(1).npu()
 with torch.npu.graph(torch.npu.NPUGraph()):
-    sim.fail("allocation")
+    sim.fail("aclrtMalloc")
     give(refusal(ops.test_settings, x))
 """
     text = launch(code, TASK_QUEUE_ENABLE=1)
@@ -179,11 +180,12 @@ with torch.npu.graph(torch.npu.NPUGraph()):
 def test_asynchronous_failure_is_reported_by_a_later_launch(
     launch: Launch, queue: int, phase: int
 ) -> None:
+    symbol = PHASE_1 if phase == 1 else PHASE_2
     code = f"""
 x = torch.ones(4).npu()
 everything(x)
 torch.npu.synchronize()
-sim.fail("phase{phase}")
+sim.fail({symbol!r})
 try:
     # The queue's thread fails meanwhile; some launch notices.
     for _ in range(100_000):
@@ -193,7 +195,6 @@ except RuntimeError as error:
 """
     text = launch(code, TASK_QUEUE_ENABLE=queue)
     start = "aclnnEverything was not launched, because an earlier launch failed: aclnnEverything"
-    symbol = "aclnnEverythingGetWorkspaceSize" if phase == 1 else "aclnnEverything"
     assert text.startswith(f"{start} failed in phase {phase} ({symbol}) with code 561000: ")
 
 
@@ -203,9 +204,9 @@ x = torch.ones(1).npu()
 seen = []
 for cores in (7, 9):
     torch.npu.set_stream_limit(torch.npu.current_stream(), cube_num=cores)
-    sim.fail_function("aclrtGetResInCurrentThread")
+    sim.fail("aclrtGetResInCurrentThread")
     seen.append(ops.test_settings(x).item() % 1000)
-    assert not sim.disarm_function()
+    assert not sim.disarm()
 give(seen)
 """
     assert launch(code, TASK_QUEUE_ENABLE=0, **dict.fromkeys(FASTER, "1")) == [7, 9]

@@ -40,7 +40,7 @@ give([allocates, [line for line in printed if "custom_pypto: results are" in lin
 def test_the_check_fails_where_torch_cannot_allocate(launch: Launch) -> None:
     code = """
 x = torch.ones(1).npu()
-sim.fail("allocation")
+sim.fail("aclrtMalloc")
 give(refusal(ops.test_allocates, x, "as it does"))
 give(ops.test_allocates(x, "as it does"))
 """

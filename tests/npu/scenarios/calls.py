@@ -31,10 +31,10 @@ def refusal_before_writing(call: Case, function: Callable[..., Any] | None = Non
 def count_phase_1(function: Callable[..., Any], *args: Any, **kwargs: Any) -> tuple[Any, int]:
     """Return the results of a call, and how often phase 1 ran for it."""
     torch_npu.npu.synchronize()
-    before = custom_pypto_simulator.calls("phase1")
+    before = custom_pypto_simulator.phase_1_calls()
     returned = function(*args, **kwargs)
     torch_npu.npu.synchronize()
-    return returned, custom_pypto_simulator.calls("phase1") - before
+    return returned, custom_pypto_simulator.phase_1_calls() - before
 
 
 def to_device(device: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ struct Launch {
 
   int operator()() const {
     custom_pypto_sim_delay(name);
-    if (custom_pypto_sim_fault(kExecution, name)) return kOpFailed;
+    if (custom_pypto_sim_function_fault((std::string("run:") + name).c_str())) return kOpFailed;
     for (const Extent& extent : extents) {
       if (extent.bytes == 0 || custom_pypto_sim_on_device(extent.begin, extent.bytes)) continue;
       return fail(kOpFailed, name,
@@ -206,7 +206,7 @@ CUSTOM_PYPTO_SIM_EXPORT int custom_pypto_sim_launch(const char* name, void* work
   const auto destroy = [](aclOpExecutor* used) { sim::destroy("phase 2", used); };
   const std::unique_ptr<aclOpExecutor, decltype(destroy)> used(executor, destroy);
   if (executor->arena != nullptr) sim::arena_of_thread() = executor->arena;
-  if (custom_pypto_sim_fault(sim::kPhase2, name)) return sim::kInnerError;
+  if (custom_pypto_sim_function_fault(name)) return sim::kInnerError;
   if (!executor->refusal.empty()) {
     return sim::fail(sim::kInnerError, name, ": ", executor->refusal);
   }

@@ -1,12 +1,6 @@
 // What tests do to CANN, and count of it: faults, delays, live objects.
-//
-// Kinds of calls: "allocation" (aclrtMalloc*), "creation" (aclCreate* of tensors, scalars, arrays,
-// lists), "phase1" (aclnn*GetWorkspaceSize), "phase2" (aclnn*), "execution" (the op itself, on its
-// stream), and "call", which counts every call of the first four.
-#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <iterator>
 #include <map>
 #include <mutex>
 #include <string>
@@ -17,38 +11,13 @@
 namespace custom_pypto_simulator {
 namespace {
 
-// A kind of calls.
-struct Kind {
-  const char* name;
-  bool is_call;
-  std::atomic<uint64_t> calls{0};
-  std::atomic<uint64_t> fails_at{0};  // the number of the call that fails; 0: none
-};
-
-// In the order of FaultKind.
-Kind kinds[] = {{"allocation", true}, {"creation", true},   {"phase1", true},
-                {"phase2", true},     {"execution", false}, {"call", false}};
-
-Kind& find_kind(const std::string& name) {
-  return *std::find_if(std::begin(kinds), std::end(kinds),
-                       [&](const Kind& kind) { return name == kind.name; });
-}
-
-// Counts one call; true, with the recent error set, if it must fail.
-bool count(Kind& kind, const char* name) {
-  const uint64_t number = ++kind.calls;
-  uint64_t expected = number;
-  if (!kind.fails_at.compare_exchange_strong(expected, 0)) return false;
-  fail(ACL_ERROR_INTERNAL_ERROR, name, ": fault injected (", kind.name, " ", number, ")");
-  return true;
-}
-
-// The other things that tests set. Never destroyed: threads outlive static objects.
+// What tests set, and count. Never destroyed: threads outlive static objects.
 struct TestState {
   std::mutex mutex;
   // The one function of which a call fails.
   std::string function;
   std::atomic<uint64_t> remaining{0};
+  std::atomic<uint64_t> phase_1_calls{0};
   std::map<std::string, double> delays;
   std::map<std::string, std::atomic<int64_t>> live;
 };
@@ -73,12 +42,6 @@ double delay_of(const std::string& name) {
 
 namespace sim = custom_pypto_simulator;
 
-CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fault(sim::FaultKind kind, const char* name) {
-  sim::Kind& found = sim::kinds[kind];
-  const bool fails = sim::count(found, name) || custom_pypto_sim_function_fault(name);
-  return (found.is_call && sim::count(sim::kinds[sim::kCall], name)) || fails;
-}
-
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_fault(const char* name) {
   auto& state = sim::test_state();
   if (state.remaining == 0) return false;
@@ -90,23 +53,21 @@ CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_fault(const char* name) {
   return true;
 }
 
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_phase_1_fault(const char* name) {
+  ++sim::test_state().phase_1_calls;
+  return custom_pypto_sim_function_fault((std::string(name) + "GetWorkspaceSize").c_str());
+}
+
 // The nth call of the function `name` from now fails, and no call of another; 0 disarms. Returns
 // whether a fault was pending.
-CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fail_function(const char* name, uint64_t nth) {
+CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fail(const char* name, uint64_t nth) {
   const std::lock_guard<std::mutex> lock(sim::test_state().mutex);
   sim::test_state().function = name;
   return sim::test_state().remaining.exchange(nth) != 0;
 }
 
-// The nth call of `kind` from now fails; 0 disarms. Returns whether a fault was pending.
-CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_fail(const char* kind, uint64_t nth) {
-  sim::Kind& found = sim::find_kind(kind);
-  return found.fails_at.exchange(nth == 0 ? 0 : found.calls + nth) != 0;
-}
-
-// The number of calls of `kind` so far.
-CUSTOM_PYPTO_SIM_EXPORT uint64_t custom_pypto_sim_calls(const char* kind) {
-  return sim::find_kind(kind).calls;
+CUSTOM_PYPTO_SIM_EXPORT uint64_t custom_pypto_sim_phase_1_calls() {
+  return sim::test_state().phase_1_calls;
 }
 
 CUSTOM_PYPTO_SIM_EXPORT void custom_pypto_sim_delay(const char* name) {

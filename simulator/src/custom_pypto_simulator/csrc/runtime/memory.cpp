@@ -35,7 +35,7 @@ class Memory {
     if (data == nullptr || bytes == 0) {
       return fail(ACL_ERROR_INVALID_PARAM, function, ": needs an address and at least one byte");
     }
-    if (custom_pypto_sim_fault(kAllocation, function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
+    if (custom_pypto_sim_function_fault(function)) return ACL_ERROR_RT_MEMORY_ALLOCATION;
     const std::unique_lock<std::shared_mutex> lock(mutex_);
     const int32_t device = current_device();
     if (place == Place::device) {

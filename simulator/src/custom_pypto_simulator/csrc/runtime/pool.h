@@ -18,7 +18,7 @@ class Pool {
 
   // Null, with the recent error set, when a fault is injected.
   Object* create(const char* function) {
-    if (custom_pypto_sim_fault(kCreation, function)) return nullptr;
+    if (custom_pypto_sim_function_fault(function)) return nullptr;
     return create();
   }
 

@@ -56,7 +56,7 @@ struct Kernel {
     // First: with other headers, every object passed here may have another layout.
     const int code = custom_pypto_sim_check_abi(CUSTOM_PYPTO_SIM_ABI, name);
     if (code != 0) return code;
-    if (custom_pypto_sim_fault(kPhase1, name)) return kInnerError;
+    if (custom_pypto_sim_phase_1_fault(name)) return kInnerError;
     try {
       WatchedArguments watched;
       // Braces, so that arguments are read from first to last.

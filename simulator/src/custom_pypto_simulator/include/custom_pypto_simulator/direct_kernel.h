@@ -45,7 +45,7 @@ class Direct {
 
  private:
   int run(P... arguments) const {
-    if (custom_pypto_sim_fault(kExecution, name_)) return kOpFailed;
+    if (custom_pypto_sim_function_fault((std::string("run:") + name_).c_str())) return kOpFailed;
     custom_pypto_sim_delay(name_);
     try {
       for (int64_t index = blocks_; index-- > 0;) {

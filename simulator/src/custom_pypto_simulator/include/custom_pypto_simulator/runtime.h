@@ -13,9 +13,6 @@
 
 namespace custom_pypto_simulator {
 
-// Kinds of injected faults, in the order of their names in fault.cpp.
-enum FaultKind { kAllocation, kCreation, kPhase1, kPhase2, kExecution, kCall };
-
 // The status of a failed kernel, reported at the next synchronisation.
 constexpr int kOpFailed = 507015;
 
@@ -32,11 +29,12 @@ int custom_pypto_sim_error(int code, const char* text);
 // `abi` in Op never change.
 int custom_pypto_sim_check_abi(const char* abi, const char* name);
 
-// Whether the next call must fail; if so, the recent error is set and names it `name`.
-bool custom_pypto_sim_fault(custom_pypto_simulator::FaultKind kind, const char* name);
-
-// The same for a function of no kind.
+// Whether this call of the function `name` must fail; if so, the recent error is set and names it.
+// The run of an op on its stream is "run:aclnnAdd".
 bool custom_pypto_sim_function_fault(const char* name);
+
+// The same for phase 1 of the op `name`, which it counts.
+bool custom_pypto_sim_phase_1_fault(const char* name);
 
 // Runs `run(state)` after everything that `stream` holds already. A non-zero result is the stream's
 // asynchronous error; `run` sets the recent error of its own thread. While the stream is captured
