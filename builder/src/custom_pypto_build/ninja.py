@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
@@ -75,17 +74,6 @@ class NinjaFile:
         path = self._folder / "build.ninja"
         path.write_text("\n".join(self._lines) + "\n", encoding="utf-8")
         return path
-
-
-def write_compile_commands(file: Path, root: Path, path: Path) -> None:
-    """Write how the sources of `file` are compiled in the folder `root`, for editors.
-
-    Raises:
-        BuildError: ninja is not installed.
-    """
-    command = [find_ninja(), "-f", str(file), "-t", "compdb", "compile"]
-    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)
-    path.write_text(done.stdout, encoding="utf-8")
 
 
 def run_ninja(file: Path, root: Path, *, is_captured: bool = False) -> None:

@@ -16,10 +16,9 @@ from custom_pypto_contract.ops_file import OpsFile
 from . import compiler, manylinux_tools, ops_header, ops_module, source_files
 from .errors import BuildError
 from .installed import find_torch
-from .ninja import NinjaFile, run_ninja, write_compile_commands
+from .ninja import NinjaFile, run_ninja
 from .settings import Settings, read_settings
 
-COMPILE_COMMANDS = "compile_commands.json"
 _INCLUDED = re.compile(r"^\s*#\s*include\s*<(custom_pypto_\w+)/", re.MULTILINE)
 # Hides what -fvisibility=hidden leaves visible, such as instances of the standard library's
 # templates: the loader must never bind two plugins to one copy of them.
@@ -85,8 +84,6 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
     )
     ninja_file = file.write()
     exports.write_text(EXPORTS, encoding="utf-8")
-    # clangd looks into the folder build of a project.
-    write_compile_commands(ninja_file, plugin.root, build_folder / COMPILE_COMMANDS)
     try:
         run_ninja(ninja_file, plugin.root)
     except BuildError as error:
