@@ -27,7 +27,7 @@ def test_a_symbolic_size_that_is_an_attribute_is_that_of_the_call(start: Start) 
 # It calls eager kernels. Captured graphs, below, are of every kernel.
 @pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
 def test_npugraph_ex_runs_it(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("samples.passes", "npugraph_ex", op) >= 2
+    assert graph_npu.run("samples.passes", "npugraph_ex", op) == 1
 
 
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
