@@ -1,7 +1,7 @@
 """Ops called eagerly on NPU tensors, with every kind of kernel and setting of the task queue."""
 
 import pytest
-from ops import COMPOSED, DIRECT, KERNELS_OF_OPS
+from ops import COMPOSED, DIRECT, KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS
 from worker import Start, Worker
 
 FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
@@ -10,6 +10,12 @@ FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
 @pytest.mark.parametrize(("kernels", "op"), KERNELS_OF_OPS)
 def test_agrees_with_the_reference(npu: Worker, op: str) -> None:
     assert npu.run("samples.passes", "results", op) >= 2
+
+
+# It checks what is registered; the test above compares each kernel with the fake.
+@pytest.mark.parametrize(("kernels", "op"), ONE_OF_KERNELS_OF_OPS)
+def test_passes_opcheck(graph_npu: Worker, op: str) -> None:
+    assert graph_npu.run("samples.passes", "operator", op) == 1
 
 
 # Scenarios whose own checks are the test, and their arguments: once, and in each of the queues.

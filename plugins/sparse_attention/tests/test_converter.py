@@ -16,7 +16,6 @@ from custom_pypto_sparse_attention.weight_order import NZ_WEIGHTS, declared_for_
 from custom_pypto_testing import Graph, GraphTensor
 
 SIZES = samples.DEEPSEEK_V32
-FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
 MLA_PARAMETERS = ("gamma_cq", "gamma_ckv", "sin", "cos")
 
 
@@ -93,47 +92,6 @@ def test_mla_prolog_that_does_not_fit_the_stock_type_becomes_its_steps(
         converter.convert_mla_prolog(**UNFIT[what]())
     assert graph.nodes
     assert not graph.of_type("MlaPrologV3")
-
-
-# Sizes that SparseFlashAttention does not take, and the argument of the fused op that has them.
-LIMITS: list[tuple[dict[str, Any], str, str]] = [
-    ({"heads": 3}, "w_uk", "must have 1, 2, 4, 8, 16, 32, 64 or 128 heads, got 3"),
-    ({"dtype": torch.float32}, "kv_cache", "must be bfloat16 or float16, got float32"),
-    ({"latent": 256}, "kv_cache", "must have rows of size 512, got 256"),
-    ({"rope": 32}, "kr_cache", "must have rows of size 64, got 32"),
-    ({"block_size": 100}, "kv_cache", "multiple of 16 and at most 1024, got 100"),
-]
-INDEXER_LIMITS: list[tuple[dict[str, Any], str, str]] = [
-    ({"index_heads": 65}, "w_idx_proj", "must have at most 64 columns"),
-    ({"index_size": 64}, "index_k_cache", "must have rows of size 128, got 64"),
-]
-
-
-@pytest.mark.parametrize(
-    ("op", "changed", "argument", "message"),
-    [
-        *((ATTENTION, *each) for each in LIMITS),
-        *((FUSED, *each) for each in (*LIMITS, *INDEXER_LIMITS)),
-    ],
-)
-def test_what_a_stock_type_does_not_take_is_refused_before_a_node_is_made(
-    converter: Any, graph: Graph, op: str, changed: dict[str, Any], argument: str, message: str
-) -> None:
-    graph.registered.remove("SparseAttentionPto")
-    convert, make = {
-        FUSED: (converter.convert_sparse_attention, samples.fused_arguments),
-        ATTENTION: (converter.convert_sparse_flash_attention, samples.attention_arguments),
-    }[op]
-    with pytest.raises(RuntimeError) as caught:
-        convert(**in_graph(make(replace(SIZES, **changed))))
-    if op == ATTENTION and argument == "w_uk":
-        argument = "query"
-    assert str(caught.value).startswith(f"{op}: argument '{argument}' ")
-    assert message in str(caught.value)
-    assert ("aclnnSparseAttentionPto" if op == FUSED else "SparseFlashAttention") in str(
-        caught.value
-    )
-    assert not graph.nodes
 
 
 @pytest.mark.parametrize("changed", [{"dtype": torch.float32}, {"index_size": 72}])
