@@ -486,9 +486,8 @@ def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
 def limits_of(op: OpContract, name: str) -> list[float]:
     """Return the numbers that rules compare a scalar with, and some near them."""
     limits: dict[float, None] = {}
-    for node in (
-        node for rule in op.rules if rule.names == {name} for node in ast.walk(rule.check)
-    ):
+    nodes = (node for rule in op.rules if rule.names == {name} for node in ast.walk(rule.check))
+    for node in nodes:
         match node:
             case ast.Constant(int() | float() as value):
                 limits[float(value)] = None

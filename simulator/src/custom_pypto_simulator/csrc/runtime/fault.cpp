@@ -55,6 +55,7 @@ CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_function_fault(const char* name) {
 
 CUSTOM_PYPTO_SIM_EXPORT bool custom_pypto_sim_phase_1_fault(const char* name) {
   ++sim::test_state().phase_1_calls;
+  if (sim::test_state().remaining == 0) return false;
   return custom_pypto_sim_function_fault((std::string(name) + "GetWorkspaceSize").c_str());
 }
 
