@@ -13,6 +13,7 @@ import custom_pypto_plugin
 import generated_docs
 import pytest
 from custom_pypto_build import compiler
+from custom_pypto_build.settings import ISA_KINDS
 from custom_pypto_cli import commands
 from custom_pypto_contract import manifest, notation, ops_file
 from custom_pypto_contract.notation import Key
@@ -103,16 +104,16 @@ def test_no_hook_is_named_that_is_not_there() -> None:
 
 def test_every_instruction_set_is_listed_and_no_other() -> None:
     text = (ROOT / "docs/building.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (any|x86-64|aarch64) \|(.*)\|(.*)\|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| (any|x86-64|aarch64) \|(.*)\|(.*)\|(.*)\|$", text, re.MULTILINE)
     listed = {row[0]: [re.findall(r"\w+", cell) for cell in row[1:]] for row in rows}
-    [of_any, _] = listed.pop("any")
+    [of_any, _, _] = listed.pop("any")
     assert list(listed) == ["x86-64", "aarch64"]
-    for processor, (ordinary, int8) in listed.items():
+    for processor, (ordinary, *of_kinds) in listed.items():
         machine = processor.replace("-", "_")
         known = compiler.isa_flags(machine)
         assert [*of_any, *ordinary] == list(known)
-        further = compiler.isa_flags(machine, int8=True).keys() - known
-        assert int8 == sorted(further)
+        for kind, isas in zip(ISA_KINDS, of_kinds, strict=True):
+            assert isas == sorted(compiler.isa_flags(machine, [kind]).keys() - known)
 
 
 PAGE = (ROOT / "docs/troubleshooting.md").read_text("utf-8")

@@ -3,18 +3,29 @@
 import json
 import re
 import shlex
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from build_project import PLUGIN_CPP, SOURCES, BuildFailedError, Project, tiny_project
 from custom_pypto_build import compiler
+from custom_pypto_build.settings import ISA_KINDS
 from custom_pypto_contract import platforms
 from programs import run_python
 
 MACHINE = platforms.machine(platforms.platform_tag())
+KINDS = ("any", *ISA_KINDS)
+
+
+def listed_isas(machine: str) -> list[tuple[str, str]]:
+    """The kind and the name of each instruction set in isa.h, in its order."""
+    header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
+    listed = re.search(rf"define CUSTOM_PYPTO_{machine.upper()}_ISAS\(([^#]*)", header)
+    found = re.findall(rf"({'|'.join(KINDS)})\((\w+), ", listed[1] if listed else "")
+    return [("any", "portable"), *found]
+
+
 ISAS = compiler.isa_flags(MACHINE)
-INT8_ISAS = compiler.isa_flags(MACHINE, int8=True)
+ALL_ISAS = [name for _, name in listed_isas(MACHINE)]
 TABLE = SOURCES + '[tool.custom-pypto.isa]\nsources = ["csrc/kernels.cpp"]\n'
 HEADER = """
 #include <custom_pypto/cpu/kernel_table.h>
@@ -77,10 +88,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="module")
-def int8_project(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    table = TABLE.replace("]\nsources", "]\nint8-sources")
-    header = HEADER.replace("CUSTOM_PYPTO_K", "CUSTOM_PYPTO_INT8_K")
-    return built(tmp_path_factory.mktemp("int8"), table, header, KERNELS)
+def wide(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Its kernels multiply numbers of each kind."""
+    table = TABLE.replace("]\nsources", "]\nbf16-sources")
+    table += 'int8-sources = ["csrc/kernels.cpp"]\n'
+    header = HEADER.replace("CUSTOM_PYPTO_K", "CUSTOM_PYPTO_BF16_INT8_K")
+    return built(tmp_path_factory.mktemp("wide"), table, header, KERNELS)
 
 
 def loaded(project: Project, forced: str) -> tuple[str, str]:
@@ -92,10 +105,11 @@ def loaded(project: Project, forced: str) -> tuple[str, str]:
 
 
 def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
-    project: Project, int8_project: Project
+    project: Project, wide: Project
 ) -> None:
-    assert len(INT8_ISAS) > len(ISAS)
-    for made, isas, own in ((project, ISAS, ["-DOWN=1"]), (int8_project, INT8_ISAS, [])):
+    further = compiler.isa_flags(MACHINE, ISA_KINDS)
+    assert len(further) > len(ISAS)
+    for made, isas, own in ((project, ISAS, ["-DOWN=1"]), (wide, further, [])):
         commands = made.compile_commands()
         assert commands.count("compile csrc/kernels.cpp") == len(isas)
         for isa, flags in isas.items():
@@ -103,35 +117,19 @@ def test_a_source_is_compiled_for_each_instruction_set_with_its_flags(
             assert f"compile csrc/kernels.cpp for {isa}" in made.built()
 
 
-def test_an_instruction_set_has_the_flags_of_those_before_it() -> None:
-    for machine in ("x86_64", "aarch64"):
-        flags = [words for _, *words in compiler.isa_flags(machine).values()]
-        for before, after in pairwise(flags):
-            assert after[: len(before)] == before
-
-
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64"])
 def test_the_header_lists_what_is_compiled(machine: str) -> None:
-    header = (compiler.core_include() / "custom_pypto/cpu/isa.h").read_text(encoding="utf-8")
-    listed = re.search(rf"define CUSTOM_PYPTO_{machine.upper()}_ISAS\(([^#]*)", header)
-    names = re.findall(r"(ordinary|int8)\((\w+), ", listed[1] if listed else "")
-    assert ["portable", *(name for kind, name in names if kind == "ordinary")] == list(
-        compiler.isa_flags(machine)
-    )
-    assert ["portable", *(name for _, name in names)] == list(
-        compiler.isa_flags(machine, int8=True)
-    )
+    for kind in KINDS:
+        listed = [name for its_kind, name in listed_isas(machine) if its_kind in ("any", kind)]
+        assert listed == list(compiler.isa_flags(machine, {kind} & {*ISA_KINDS}))
 
 
-@pytest.mark.parametrize("isa", INT8_ISAS)
-def test_the_forced_one_is_used_or_refused(
-    project: Project, int8_project: Project, isa: str
-) -> None:
-    name, reported = loaded(int8_project, isa)
+@pytest.mark.parametrize("isa", ALL_ISAS)
+def test_the_forced_one_is_used_or_refused(project: Project, wide: Project, isa: str) -> None:
+    name, reported = loaded(wide, isa)
     if name == isa:
         assert reported == isa
-        upward = list(INT8_ISAS)
-        ordinary = [each for each in upward[: upward.index(isa) + 1] if each in ISAS][-1]
+        ordinary = [each for each in ALL_ISAS[: ALL_ISAS.index(isa) + 1] if each in ISAS][-1]
         assert loaded(project, isa) == (ordinary, ordinary)
     else:
         refusal = (
@@ -142,9 +140,9 @@ def test_the_forced_one_is_used_or_refused(
         assert loaded(project, isa) == (name, "")
 
 
-def test_the_best_one_is_used_where_none_is_forced(project: Project, int8_project: Project) -> None:
-    for made in (project, int8_project):
-        available = [isa for isa in INT8_ISAS if loaded(made, isa)[0] == isa]
+def test_the_best_one_is_used_where_none_is_forced(project: Project, wide: Project) -> None:
+    for made in (project, wide):
+        available = [isa for isa in ALL_ISAS if loaded(made, isa)[0] == isa]
         assert loaded(made, "") == (available[-1], available[-1])
 
 

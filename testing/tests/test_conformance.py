@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 import torch
 from custom_pypto_build import compiler
+from custom_pypto_build.settings import ISA_KINDS
 from custom_pypto_testing import Conformance, checks
 from custom_pypto_testing.every_isa import every_isa
 from custom_pypto_testing.ops_under_test import Op, ops_of_plugin
@@ -251,7 +252,7 @@ def test_only_for_an_npu_may_no_random_call_be_right(monkeypatch: pytest.MonkeyP
 
 def test_every_isa_is_each_that_has_compiler_flags() -> None:
     flags = {
-        isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, int8=True)
+        isa for machine in ("x86_64", "aarch64") for isa in compiler.isa_flags(machine, ISA_KINDS)
     }
     assert "portable" in flags
     assert sorted(every_isa()) == sorted(flags)

@@ -18,10 +18,9 @@ PLUGINS = tuple(sorted(path.name for path in (ROOT / "plugins").iterdir()))
 
 
 def isas_of(plugin: str) -> tuple[str, ...]:
-    """Return the instruction sets for which a plugin has kernels; the best one is last."""
-    sources = read_settings(ROOT / "plugins" / plugin).isa_sources
-    found = compiler.isa_flags(MACHINE, int8=any(sources.values()))
-    return tuple(found) if sources else ()
+    """Return the instruction sets for which a plugin has kernels."""
+    settings = read_settings(ROOT / "plugins" / plugin)
+    return tuple(compiler.isa_flags(MACHINE, settings.isa_kinds)) if settings.isa_sources else ()
 
 
 def require(*names: str) -> str:

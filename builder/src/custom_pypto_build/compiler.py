@@ -54,11 +54,12 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     major, minor = abi.TORCH_TARGET
     core = core_include()
     packages = {name: package_include(name) for name in plugin.include_packages}
+    of_library = "".join(f"{kind.upper()}_" for kind in plugin.isa_kinds)
     return [
         *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
         *("-Wall", "-Wextra", "-DNDEBUG"),
         f"-DTORCH_TARGET_VERSION=0x{major:02x}{minor:02x}000000000000",
-        *(["-DCUSTOM_PYPTO_HAS_INT8_KERNELS"] if any(plugin.isa_sources.values()) else []),
+        f"-DCUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY=CUSTOM_PYPTO_FOR_EACH_{of_library}ISA",
         # No path of this machine in the library: two builds anywhere give the same bytes.
         f"-ffile-prefix-map={plugin.root}=.",
         f"-ffile-prefix-map={torch.include}=torch",
@@ -72,25 +73,26 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     ]
 
 
-def isa_flags(machine: str, *, int8: bool = False) -> dict[str, tuple[str, ...]]:
+def isa_flags(machine: str, kinds: Iterable[str] = ()) -> dict[str, tuple[str, ...]]:
     """The flags that compile for each instruction set of `machine`, by name.
 
-    They are those in core's headers, and the macro that names the instruction set. With `int8` also
-    the instruction sets that are for int8 sources alone.
+    They are those in core's headers, and the macro that names the instruction set. `kinds` adds the
+    instruction sets that are for sources of these kinds alone.
 
     Raises:
         BuildError: core says nothing of instruction sets, or what it says cannot be read.
     """
     document = read_toml(core_include() / "custom_pypto" / "cpu" / "isa.toml")
-    further = document.get("int8", {}).get(machine, {}) if int8 else {}
+    further = [document[kind].get(machine, {}) for kind in kinds]
     flags: tuple[str, ...] = ()
     found: dict[str, tuple[str, ...]] = {}
     for family in ("any", machine):
         for name, added in document.get(family, {}).items():
             flags = (*flags, *added)
             found[name] = flags
-            for int8_name, own in further.get(name, {}).items():
-                found[int8_name] = (*flags, *own)
+            for of_kind in further:
+                for its_name, own in of_kind.get(name, {}).items():
+                    found[its_name] = (*flags, *own)
     return {name: (f"-DCUSTOM_PYPTO_CPU_ISA={name}", *flags) for name, flags in found.items()}
 
 

@@ -73,8 +73,8 @@ def build(plugin: Settings, ops: OpsFile, build_folder: Path) -> Path:
         file.compile(libstdcxx.as_posix(), cxx.compile_flags)
     for path in plugin.sources:
         file.compile(path, cxx.compile_flags)
-    for path, int8 in plugin.isa_sources.items():
-        for isa, flags in compiler.isa_flags(machine, int8=int8).items():
+    for path, kinds in plugin.isa_sources.items():
+        for isa, flags in compiler.isa_flags(machine, kinds).items():
             file.compile(path, [*flags, *plugin.isa_flags, *cxx.compile_flags], isa)
     exports = folder / "exports.map"
     file.link(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -17,6 +18,9 @@ from .errors import BuildError
 
 TABLE = "tool.custom-pypto"
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
+ISA_KINDS = ("bf16", "int8")
+"""Sources of kernels that multiply such numbers are compiled for further instruction sets."""
+_ISA_KEYS = {"": "sources", **{kind: f"{kind}-sources" for kind in ISA_KINDS}}
 _LONGEST_NAME = 255
 _STRINGS = list_of(tables.filled_text, "a list of non-empty strings")
 _SOURCES = list_of(
@@ -60,7 +64,7 @@ KEYS = {
     "cxx-flags": _FLAGS,
     "opp": tables.filled_text,
     "requires-ops": _OPS,
-    "isa": record({"sources": _SOURCES, "int8-sources": _SOURCES, "cxx-flags": _FLAGS}),
+    "isa": record({**dict.fromkeys(_ISA_KEYS.values(), _SOURCES), "cxx-flags": _FLAGS}),
     "ascendc": _SOURCES,
     "simulated-kernels": _simulated_kernels,
 }
@@ -71,7 +75,7 @@ KEYS = {
 class Settings:
     """A plugin as its pyproject.toml describes it; paths are relative to `root`, with ``/``.
 
-    `isa_sources` are compiled once for each instruction set, where true also for those of int8,
+    `isa_sources` are compiled once for each instruction set, those of their kinds among them,
     `sources` once, `ascendc_sources` by the Ascend compiler, where there is one.
     `simulated_kernels` are NPU kernels for tests: the sources of each vendor's library, in the
     order of pyproject.toml. `opp` is where the real NPU kernels are. A plugin whose kernels are all
@@ -83,7 +87,7 @@ class Settings:
     name: str
     module: str
     sources: tuple[str, ...]
-    isa_sources: Mapping[str, bool]
+    isa_sources: Mapping[str, Sequence[str]]
     isa_flags: tuple[str, ...]
     ascendc_sources: tuple[str, ...]
     include_dirs: tuple[str, ...]
@@ -92,6 +96,12 @@ class Settings:
     opp: str | None
     requires_ops: tuple[str, ...]
     simulated_kernels: Mapping[str, tuple[str, ...]]
+
+    @property
+    def isa_kinds(self) -> list[str]:
+        """The kinds of any of `isa_sources`."""
+        named = set(chain.from_iterable(self.isa_sources.values()))
+        return [kind for kind in ISA_KINDS if kind in named]
 
     @property
     def simulated_sources(self) -> frozenset[str]:
@@ -199,7 +209,7 @@ def _entry_point(document: Mapping[str, Any]) -> tuple[str, str]:
     return name, module
 
 
-def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, bool]]:
+def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dict[str, list[str]]]:
     """Return the sources compiled once and those compiled for each instruction set."""
     if "sources" not in table:
         for other in ("isa", "ascendc", "cxx-flags", "include-dirs"):
@@ -212,8 +222,10 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dic
         return (), {}
     paths = _match(root, "sources", table["sources"])
     isa = table.get("isa", {})
-    int8_paths = _match(root, "isa.int8-sources", isa.get("int8-sources", ()))
-    isa_paths = sorted({*_match(root, "isa.sources", isa.get("sources", ())), *int8_paths})
+    of_kind = {
+        kind: _match(root, f"isa.{key}", isa.get(key, ())) for kind, key in _ISA_KEYS.items()
+    }
+    isa_paths = sorted(set(chain.from_iterable(of_kind.values())))
     if "isa" in table and not isa_paths:
         raise TableError(f"{TABLE}.isa.sources", "is missing; name the C++ files to compile")
     if set(paths) <= set(isa_paths):
@@ -223,7 +235,7 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dic
             " CUSTOM_PYPTO_PLUGIN",
         )
     once = tuple(path for path in paths if path not in isa_paths)
-    return once, {path: path in int8_paths for path in isa_paths}
+    return once, {path: [kind for kind in ISA_KINDS if path in of_kind[kind]] for path in isa_paths}
 
 
 def _folder(root: Path, name: str, path: str) -> str:

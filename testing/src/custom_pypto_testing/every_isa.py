@@ -101,4 +101,4 @@ def every_isa() -> list[str]:
     """The instruction sets of any processor that kernels are compiled for, in core's order."""
     header = Path(core.__file__).parent / "include" / "custom_pypto" / "cpu" / "isa.h"
     text = header.read_text(encoding="utf-8")
-    return ["portable", *re.findall(r"(?:ordinary|int8)\((\w+), __VA_ARGS__\)", text)]
+    return ["portable", *re.findall(r"(?:any|bf16|int8)\((\w+), __VA_ARGS__\)", text)]

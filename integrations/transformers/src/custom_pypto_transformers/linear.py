@@ -71,7 +71,7 @@ def _is_of_experts(module: nn.Module) -> bool:
 
 
 def _is_torch_fast() -> bool:
-    return core.cpu_isa("linear") in _WITH_BF16
+    return core.cpu_isa("sparse_attention") in _WITH_BF16
 
 
 class Linear(nn.Linear):

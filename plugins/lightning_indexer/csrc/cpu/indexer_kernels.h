@@ -81,7 +81,7 @@ struct SelectKernels {
 
 struct Kernels : ScoreKernels, SelectKernels {};
 
-CUSTOM_PYPTO_KERNELS(Kernels, kernels)
+CUSTOM_PYPTO_BF16_KERNELS(Kernels, kernels)
 CUSTOM_PYPTO_INT8_KERNELS(ScoreKernels, int8_kernels)
 
 }  // namespace custom_pypto_lightning_indexer

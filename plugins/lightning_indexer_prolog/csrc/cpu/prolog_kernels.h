@@ -35,6 +35,6 @@ struct KernelTable {
   void (*round_to_bf16)(const float* x, int64_t size, void* out);
 };
 
-CUSTOM_PYPTO_INT8_KERNELS(KernelTable, kernels)
+CUSTOM_PYPTO_BF16_INT8_KERNELS(KernelTable, kernels)
 
 }  // namespace custom_pypto_lightning_indexer_prolog

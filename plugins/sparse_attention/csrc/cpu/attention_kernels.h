@@ -17,6 +17,6 @@ struct KernelTable {
   int64_t attend_panel;  // heads that are computed side by side
 };
 
-CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
+CUSTOM_PYPTO_BF16_KERNELS(KernelTable, kernels)
 
 }  // namespace custom_pypto_sparse_attention

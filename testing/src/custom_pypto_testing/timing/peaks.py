@@ -146,7 +146,8 @@ def _flags(isa: str | None) -> list[str]:
     flags: list[str] = []
     for name, own in tables.get(machine, {}).items():
         flags += own
-        of_int8 = tables["int8"].get(machine, {}).get(name, {})
-        if isa == name or isa in of_int8:
-            return [*flags, *of_int8.get(isa, [])]
+        of_kinds = [tables[kind].get(machine, {}).get(name, {}) for kind in ("bf16", "int8")]
+        further = {**of_kinds[0], **of_kinds[1]}
+        if isa == name or isa in further:
+            return [*flags, *further.get(isa, [])]
     return ["-march=native"]

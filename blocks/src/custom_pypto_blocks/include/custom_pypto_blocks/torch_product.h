@@ -38,9 +38,9 @@ inline bool has(TorchInstructions instructions) {
 //   rows on;
 // - a weight that must be copied takes as long as a product of torch with some 16 rows.
 inline bool is_torch_faster(ScalarType dtype, int64_t rows, bool copies) {
-  static const Isa isa = ordinary_isa(current_isa());
+  static const Isa isa = current_isa();
   static const bool has_fp16 = isa == Isa::avx512_bf16 && has(TorchInstructions::avx512_fp16);
-  static const bool has_bf16 = isa == Isa::avx512_bf16 || isa == Isa::neon_bf16;
+  static const bool has_bf16 = isa == Isa::avx512_bf16 || isa >= Isa::neon_bf16;
   switch (dtype) {
     case ScalarType::BFloat16:
       return has_bf16 ? copies || rows > 6 : copies && rows <= 16;

@@ -1,5 +1,5 @@
 // current_isa: the instruction set that this process uses for CPU kernels, detected once, or forced
-// by CUSTOM_PYPTO_CPU_ISA. Kernels other than int8 ones use ordinary_isa(current_isa()).
+// by CUSTOM_PYPTO_CPU_ISA.
 //
 // Sources that are compiled *for* an instruction set must not include this header: see
 // cpu/kernel_table.h.
@@ -28,11 +28,8 @@ struct NamedIsa {
   const char* name;
 };
 #define CUSTOM_PYPTO_ISA(isa, ...) {Isa::isa, #isa},
-inline constexpr NamedIsa kAllIsas[] = {
-    CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA, CUSTOM_PYPTO_ISA)};
+inline constexpr NamedIsa kAllIsas[] = {CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_ISA)};
 #undef CUSTOM_PYPTO_ISA
-
-constexpr const char* isa_name(Isa isa) { return kAllIsas[static_cast<int>(isa)].name; }
 
 inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 
@@ -114,12 +111,13 @@ CUSTOM_PYPTO_NAMESPACE_END
 // that the machine lacks. Weak, because each source that includes this header defines it.
 CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
   try {
-    const custom_pypto::Isa isa = custom_pypto::current_isa();
-#ifdef CUSTOM_PYPTO_HAS_INT8_KERNELS  // defined by custom_pypto_build
-    return custom_pypto::isa_name(isa);
-#else
-    return custom_pypto::isa_name(custom_pypto::ordinary_isa(isa));
-#endif
+    const custom_pypto::Isa of_process = custom_pypto::current_isa();
+    const char* last = nullptr;
+#define CUSTOM_PYPTO_IF_UP_TO(each, ...) \
+  if (custom_pypto::Isa::each <= of_process) last = #each;
+    CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY(CUSTOM_PYPTO_IF_UP_TO, )  // as custom_pypto_build defines
+#undef CUSTOM_PYPTO_IF_UP_TO
+    return last;
   } catch (const std::runtime_error&) {
     return nullptr;
   }

@@ -1,5 +1,5 @@
-// CUSTOM_PYPTO_KERNELS, CUSTOM_PYPTO_INT8_KERNELS: kernels that are compiled once per instruction
-// set. Included by them and by their callers.
+// CUSTOM_PYPTO_KERNELS and its like for bf16 and int8: kernels that are compiled once per
+// instruction set. Included by them and by their callers.
 //
 // The kernels' header, included by both, declares a table of functions:
 //   namespace my_op {
@@ -13,8 +13,9 @@
 //       &custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA::scale};
 // Every other source calls my_op::kernels().scale(in, out, count, factor).
 //
-// Kernels that multiply int8 numbers are compiled for further instruction sets: name their source
-// in int8-sources, and declare their table with CUSTOM_PYPTO_INT8_KERNELS.
+// Kernels that multiply numbers of bf16 or int8 are compiled for further instruction sets: name
+// their source in bf16-sources, int8-sources, or both, and declare their table with
+// CUSTOM_PYPTO_BF16_KERNELS, CUSTOM_PYPTO_INT8_KERNELS, or CUSTOM_PYPTO_BF16_INT8_KERNELS.
 //
 // Such a source includes nothing of the standard library, ATen or torch: the linker would merge
 // inline functions compiled there with other files' functions, and older machines would crash. Its
@@ -27,15 +28,11 @@
 #define CUSTOM_PYPTO_PASTE_(a, b) a##_##b
 #define CUSTOM_PYPTO_PASTE(a, b) CUSTOM_PYPTO_PASTE_(a, b)
 #define CUSTOM_PYPTO_DECLARE_OF_ISA(isa, Table, name) extern const Table name##_##isa;
-#define CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(macro, ...) \
-  CUSTOM_PYPTO_FOR_EACH_ISA(macro, __VA_ARGS__) CUSTOM_PYPTO_FOR_EACH_INT8_ISA(macro, __VA_ARGS__)
 
 #ifdef CUSTOM_PYPTO_CPU_ISA  // defined by custom_pypto_build
 
-#define CUSTOM_PYPTO_KERNELS(Table, name) \
-  CUSTOM_PYPTO_FOR_EACH_ISA(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
-#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
-  CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
+#define CUSTOM_PYPTO_TABLES(FOR_EACH, Table, name) \
+  FOR_EACH(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)
 
 // The name of the table of the instruction set that is being compiled for.
 #define CUSTOM_PYPTO_OF_ISA(name) CUSTOM_PYPTO_PASTE(name, CUSTOM_PYPTO_CPU_ISA)
@@ -44,26 +41,27 @@
 
 #include <custom_pypto/current_isa.h>
 
-#define CUSTOM_PYPTO_CASE_OF_ISA(isa, name) \
-  case ::custom_pypto::Isa::isa:            \
-    return name##_##isa;
-#define CUSTOM_PYPTO_TABLES(FOR_EACH, isa_of_process, Table, name) \
-  FOR_EACH(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)               \
-  inline const Table& name() {                                     \
-    switch (isa_of_process) {                                      \
-      FOR_EACH(CUSTOM_PYPTO_CASE_OF_ISA, name)                     \
-      default: /* of another processor: current_isa gives none */  \
-        return name##_portable;                                    \
-    }                                                              \
+#define CUSTOM_PYPTO_IF_UP_TO(each, name, last) \
+  if (::custom_pypto::Isa::each <= last) table = &name##_##each;
+#define CUSTOM_PYPTO_TABLES(FOR_EACH, Table, name)         \
+  FOR_EACH(CUSTOM_PYPTO_DECLARE_OF_ISA, Table, name)       \
+  inline const Table& name() {                             \
+    const auto of_process = ::custom_pypto::current_isa(); \
+    const Table* table = nullptr;                          \
+    FOR_EACH(CUSTOM_PYPTO_IF_UP_TO, name, of_process)      \
+    return *table;                                         \
   }
 
-// Declares `const Table& name()`: the table of the instruction set of this process. It throws
-// std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
-#define CUSTOM_PYPTO_KERNELS(Table, name)        \
-  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA, \
-                      ::custom_pypto::ordinary_isa(::custom_pypto::current_isa()), Table, name)
-// The same for kernels whose source is named in int8-sources.
-#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
-  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA_OF_INT8, ::custom_pypto::current_isa(), Table, name)
-
 #endif
+
+// Declares `const Table& name()`: the table of the instruction set of this process, or of the last
+// one before it that these kernels have. It throws std::runtime_error when CUSTOM_PYPTO_CPU_ISA
+// names one that the machine lacks.
+#define CUSTOM_PYPTO_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA, Table, name)
+#define CUSTOM_PYPTO_BF16_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_BF16_ISA, Table, name)
+#define CUSTOM_PYPTO_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_INT8_ISA, Table, name)
+#define CUSTOM_PYPTO_BF16_INT8_KERNELS(Table, name) \
+  CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_BF16_INT8_ISA, Table, name)
