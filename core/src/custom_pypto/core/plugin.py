@@ -25,7 +25,7 @@ from custom_pypto_discovery.installed_plugin import (
 from custom_pypto_discovery.printable import escape_lines, printable
 
 from custom_pypto.core import dispatcher, hooks, namespace, opp
-from custom_pypto.core.contracts.kernels import fake_kernel, graph_converter
+from custom_pypto.core.contracts.kernels import checked_fake, fake_kernel, graph_converter
 from custom_pypto.core.contracts.lazy import LazyContract
 from custom_pypto.core.errors import LoadError, describe_error, describe_failure, logger
 from custom_pypto.core.graph import Graph
@@ -237,10 +237,10 @@ class Plugin:
             if not dispatcher.keys_with_kernels(op, ("Meta", COMPOSED))
         }
         given = plugin_hooks.call(hooks.FAKES, generated=generated)
-        kernels.add_fakes({**generated, **given})
-        self._without_fake = [
-            op for op in generated if op not in given and not self.contracts[op].says_outputs
-        ]
+        without = {op for op in self.contracts if not self.contracts[op].says_outputs}
+        checked = {op: checked_fake(self.contracts[op], given[op]) for op in without & given.keys()}
+        kernels.add_fakes({**generated, **given, **checked})
+        self._without_fake = [op for op in generated if op in without and op not in given]
         kernels.add_autograd(plugin_hooks.call(hooks.AUTOGRAD))
         for op in self.op_names:
             keys = dispatcher.keys_with_kernels(op, DEVICE_KEYS)

@@ -7,23 +7,15 @@ from typing import Any
 import torch
 from custom_pypto.core import contract
 from custom_pypto.core.contracts import bind_arguments
-from custom_pypto.core.contracts.evaluation import Evaluation
 from torch import Tensor
 
 from . import ATTENTION_GRAD, METADATA
 from .ops import METADATA_SIZE
 
 
-def _checked(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name; refuses what the kernels refuse without reading values."""
-    given = bind_arguments(contract(op), args, kwargs)
-    Evaluation(contract(op), given).run_checks()
-    return given
-
-
 def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
     """npu_sparse_flash_mla_grad: a gradient of each argument, [0] of what is None."""
-    given = _checked(ATTENTION_GRAD, args, kwargs)
+    given = bind_arguments(contract(ATTENTION_GRAD), args, kwargs)
     q, fp32 = given["q"], torch.float32
     dtypes = {"q": q.dtype, "ori_kv": q.dtype, "cmp_kv": q.dtype, "sinks": fp32}
     dtypes |= {"ori_sparse_indices": fp32, "cmp_sparse_indices": fp32}
@@ -39,7 +31,7 @@ def gradients(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:
 
 def metadata(*args: Any, **kwargs: Any) -> Tensor:
     """npu_sparse_flash_mla_metadata, on the device of its tensors, else on an NPU if any."""
-    given = _checked(METADATA, args, kwargs)
+    given = bind_arguments(contract(METADATA), args, kwargs)
     tensors = {name: each for name, each in given.items() if isinstance(each, Tensor)}
     first = next(iter(tensors), "")
     device = tensors[first].device if tensors else default_device()

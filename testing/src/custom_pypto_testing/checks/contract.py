@@ -78,8 +78,8 @@ def _check_costs(contract: Contract, given: Arguments) -> None:
 def check_refusals(op: Op, note: Callable[[str], None]) -> None:
     """Calls that break a rule are refused by kernel and fake in the same words.
 
-    The error names the op and the argument. A contract without outputs has no generated fake; then
-    only the kernel is called. `note` is told of rules that no drawn call breaks, or satisfies.
+    The error names the op and the argument. `note` is told of rules that no drawn call breaks, or
+    satisfies.
     """
     if op.contract is None:
         return
@@ -88,14 +88,11 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         broken.add(each.rule)
         if each.rule == "values" and op.device != "cpu":
             continue  # a launch reads none
-        if op.contract.outputs is None and each.rule == "device":
-            # One device is meta, for which the dispatcher calls the fake.
-            continue
         given = Case.of(op, each.given).on(op.device).arguments
         call = Case.of(op, given)
         of_kernel = refusal_of(call.run)
         texts = [("the kernel", of_kernel)]
-        if op.contract.outputs is not None and each.rule != "values":
+        if each.rule != "values":
             texts.append(("the fake", _refusal_of_fake(call)))
         what = f"{op.name}, with {each.rule} of argument '{each.argument}' broken"
         # A rule for each tensor of a list names the first that breaks it.

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from custom_pypto_contract.call import Call
     from custom_pypto_contract.contract import OpContract
 
+    from .evaluation import Evaluation
+
 
 def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """Return the fake kernel of an op, for symbolic and concrete sizes alike.
@@ -43,6 +45,26 @@ def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     return fake
 
 
+def checked_fake(contract: LazyContract, fake: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `fake`, the plugin's own, with the checks that a generated one has."""
+
+    @wraps(fake)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        _evaluate(contract, bind_arguments(contract.op, args, kwargs))
+        return fake(*args, **kwargs)
+
+    return checked
+
+
+def _evaluate(contract: LazyContract, given: dict[str, Any]) -> Evaluation:
+    from .evaluation import Evaluation
+
+    try:
+        return Evaluation(contract.op, given).run_checks()
+    except BY_DATA as error:
+        raise contract.blame(error) from error
+
+
 def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return `kernel`, a Python function, with the checks that a kernel of a library has.
 
@@ -52,13 +74,10 @@ def checked_kernel(contract: LazyContract, kernel: Callable[..., Any]) -> Callab
     @wraps(kernel)
     def checked(*args: Any, **kwargs: Any) -> Any:
         op = contract.op
-        from .evaluation import Evaluation, describe_wrong_output
+        from .evaluation import describe_wrong_output
 
         given = bind_arguments(op, args, kwargs)
-        try:
-            evaluation = Evaluation(op, given).run_checks()
-        except BY_DATA as error:
-            raise contract.blame(error) from error
+        evaluation = _evaluate(contract, given)
         try:
             results = kernel(*args, **kwargs)
         except RuntimeError as error:
