@@ -61,8 +61,8 @@ void read_blocks(const Input& input, const BlockTable& table, int64_t b, int64_t
   for (int64_t i = 0; i < needed; ++i) {
     const int64_t block = table.block(b, i, most, [&](int64_t found) {
       fail(input.op, "block_table", "must hold blocks between 0 and ", most - 1,
-           " (the blocks of key) where sequence ", b, " of length ", tokens, " needs them, got ",
-           found, " at [", b, ", ", i, "]");
+           " (the blocks of the keys) where sequence ", b, " of length ", tokens,
+           " needs them, got ", found, " at [", b, ", ", i, "]");
     });
     blocks.push_back(static_cast<int32_t>(block));
   }

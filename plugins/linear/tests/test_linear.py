@@ -83,3 +83,10 @@ def test_gradients_are_those_of_torch(rows: int, dtype: torch.dtype) -> None:
     (by_torch(*theirs) * factor).sum().backward()
     for mine, other in zip(ours, theirs, strict=True):
         assert_close(mine.grad, other.grad)
+
+
+def test_gradients_of_a_batch() -> None:
+    x, weight, _ = call(2, 40, 30, torch.float64)
+    found = torch.autograd.functional.jacobian(lambda x: linear(x, weight), x, vectorize=True)
+    assert torch.equal(found[1, :, 1], weight)
+    assert not found[1, :, 0].any()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -41,7 +42,8 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
 
 def _as_rows(x: Tensor) -> Tensor:
-    return x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)
+    # The gradients of a batch, by vmap, cannot be flattened.
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
 def _samples(device: str) -> Iterator[SampleInput]:

@@ -38,6 +38,10 @@ void dynamic_quant(const custom_pypto_quant_matmul::DynamicQuantTask& task) {
     const float scale = float_from_bits(static_cast<uint32_t>(lanes[0])) / 127.0f;
     task.scale[row] = scale;
     int8_t* const y = task.y + row * task.columns;
+    if (!(scale <= 0x1.fffffep127f)) {  // infinity or NaN
+      __builtin_memset(y, 0, static_cast<size_t>(task.columns));
+      continue;
+    }
     const F32 divisor = broadcast(scale);
     for (int64_t k = 0; k < whole; k += kLanes) {
       store(y + k, divide(smoothed(numbers + k, smooth + k), divisor));

@@ -10,7 +10,7 @@ def pack_int4(numbers: Tensor) -> Tensor:
     """Return the int32 numbers that pack integers from -8 to 7.
 
     Args:
-        numbers: [..., K], of any integer dtype; K is a multiple of 8.
+        numbers: [..., K], of int8, uint8, int16, int32 or int64; K is a multiple of 8.
 
     Returns:
         [..., K / 8]. For a weight of [N, K], the op takes its transposed view.
@@ -20,10 +20,11 @@ def pack_int4(numbers: Tensor) -> Tensor:
     """
     if numbers.shape[-1] % 8:
         raise ValueError(f"the last dimension must be a multiple of 8, got {list(numbers.shape)}")
-    if numbers.numel() and (numbers.min() < -8 or numbers.max() > 7):
+    if numbers.numel() and (int(numbers.min()) < -8 or int(numbers.max()) > 7):
         raise ValueError("the numbers must be from -8 to 7")
     low, high = ((numbers[..., first::2] & 15).to(torch.uint8) for first in (0, 1))
-    return (low | high << 4).view(torch.int32)
+    packed = (low | high << 4).reshape(-1).view(torch.int32)
+    return packed.view(*numbers.shape[:-1], numbers.shape[-1] // 8)
 
 
 def unpack_int4(packed: Tensor) -> Tensor:
