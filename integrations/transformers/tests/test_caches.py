@@ -139,14 +139,17 @@ def test_a_padded_step_copies_no_keys() -> None:
     assert keys == [cache.layers[0].indexer_keys.data_ptr()]
 
 
-def test_gradients_flow_through_it() -> None:
-    cache, key = GrowingCache(CONFIG), torch.ones(1, 1, 2, 48, requires_grad=True)
+@pytest.mark.parametrize("has_key", [False, True])
+def test_gradients_flow_through_it(has_key: bool) -> None:
+    """A derivative for the queries reads the keys of its step, also after the next one."""
+    cache, query = GrowingCache(CONFIG), torch.ones(48, requires_grad=True)
+    key, value = torch.ones(1, 1, 2, 48, requires_grad=has_key), torch.ones(1, 1, 2, 16)
     with torch.enable_grad():
-        cache.update(key, torch.ones(1, 1, 2, 16), 0)
-        keys, _ = cache.update(2 * key, torch.ones(1, 1, 2, 16), 0)
-        keys.sum().backward()
-    assert key.grad is not None
-    assert torch.equal(key.grad, torch.full_like(key, 3.0))
+        products = cache.update(key, value, 0)[0] @ query
+        keys, _ = cache.update(2 * key, value, 0)
+        (products.sum() + keys.sum()).backward()
+    assert torch.equal(query.grad, torch.full_like(query, 2.0))
+    assert not has_key or torch.equal(key.grad, torch.full_like(key, 4.0))
 
 
 def test_a_model_without_an_indexer_takes_it() -> None:

@@ -126,6 +126,7 @@ def test_rows_of_int8(row_scale: float | None, dtype: torch.dtype) -> None:
     layer.bias = nn.Parameter(torch.rand(48))
     model = nn.Sequential(layer)
     use_linear(model)
+    model.to(dtype)
     x = torch.randn(2, 5, 64, dtype=dtype)
     scale = row_scale or x.float().abs().amax(-1, keepdim=True) / 127
     rows = (x.float() / scale).clamp(-128, 127).round() * scale

@@ -53,7 +53,7 @@ def test_a_step_of_more_tokens_than_attend_at_once() -> None:
     compare(model, prompt(1, attention._TOKENS_AT_ONCE + 9))
 
 
-def divergence(model: Any, ids: Tensor) -> Tensor:
+def divergence(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
     """Return the loss of the indexers, from transformers' own scores and attention weights."""
     inputs: list[tuple[Any, ...]] = []
     handles = [
@@ -63,7 +63,8 @@ def divergence(model: Any, ids: Tensor) -> Tensor:
         for layer in model.model.layers
     ]
     try:
-        out = under("eager", model, lambda: model(ids, output_attentions=True, use_cache=False))
+        options = {"attention_mask": mask, "output_attentions": True, "use_cache": False}
+        out = under("eager", model, lambda: model(ids, **options))
     finally:
         for handle in handles:
             handle.remove()
@@ -86,18 +87,21 @@ def divergence(model: Any, ids: Tensor) -> Tensor:
         selected = paid > 0
         logs = scores.masked_fill(~selected, -torch.inf).log_softmax(-1)
         terms = torch.where(selected, paid * (paid.clamp(min=1e-30).log() - logs), 0.0)
-        total = total + terms.sum(-1).mean()
+        total = total + terms.sum(-1)[mask.bool()].mean()
     return total
 
 
-@pytest.mark.parametrize("topk", [TOPK, TOKENS])
-def test_the_loss_of_the_indexers_is_the_divergence_from_the_attention(topk: int) -> None:
+@pytest.mark.parametrize(("topk", "padding"), [(TOPK, 0), (TOKENS, 0), (TOPK, 11)])
+def test_the_loss_of_the_indexers_is_the_divergence_from_the_attention(
+    topk: int, padding: int
+) -> None:
+    mask = tiny_models.padding(TOKENS, (0, TOKENS), (padding, TOKENS))
     model, ids = tiny_models.make_model("deepseek_v32", index_topk=topk).train(), prompt(2, TOKENS)
     weights = {n: p for n, p in model.named_parameters() if "indexer" in n}
     with indexer_losses(model) as losses:
-        model(ids, use_cache=False)
+        model(ids, attention_mask=mask, use_cache=False)
         ours = losses.total()
-    wanted = divergence(model, ids)
+    wanted = divergence(model, ids, mask)
     torch.testing.assert_close(ours, wanted, rtol=1e-4, atol=1e-5)
     found, expected = (torch.autograd.grad(each, [*weights.values()]) for each in (ours, wanted))
     for name, left, right in zip(weights, found, expected, strict=True):
@@ -161,7 +165,10 @@ def test_learning_changes_no_result(family: str) -> None:
 
 def test_without_a_forward_pass_there_is_no_loss() -> None:
     model = tiny_models.make_model("deepseek_v32")
-    with indexer_losses(model) as losses, pytest.raises(RuntimeError, match="no layer has selec"):
+    with indexer_losses(model) as losses:
+        with indexer_losses(model), pytest.raises(RuntimeError, match="no layer has selec"):
+            losses.total()
+        model(prompt(1, TOKENS), use_cache=False)
         losses.total()
 
 

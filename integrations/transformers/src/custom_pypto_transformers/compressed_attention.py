@@ -85,12 +85,13 @@ class CompressedAttention:
             )
         compressor = self.compressor
         indexer = getattr(compressor, "indexer", None)
-        if any(map(has_hooks, filter(None, (compressor, indexer)))):
+        parts = compressor, indexer, getattr(indexer, "scorer", None)
+        if any(map(has_hooks, filter(None, parts))):
             return "the compressor is offloaded or has hooks, and the ops need its weights"
         rate = 0
         if compressor is not None:
             if lengths is None:
-                return "position_ids are not those of consecutive tokens"
+                return "position_ids do not go on from the tokens in the cache"
             rate = compressor.compress_rate
         device, dtype = hidden_states.device, hidden_states.dtype
         window = None if ranges.first is not None else ranges.window

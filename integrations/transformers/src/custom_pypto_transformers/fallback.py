@@ -62,12 +62,14 @@ def is_for_product(x: Tensor, weight: Tensor) -> bool:
         and x.dtype in DTYPES
         and not torch.is_autocast_enabled("cpu")
         and forward_ad._current_level < 0
+        and not torch._C._are_functorch_transforms_active()
+        and not torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     )
 
 
 def _is_plain(x: Tensor) -> bool:
-    is_dense = x.layout == torch.strided and not x.is_nested
-    return is_dense and x.device.type == "cpu" and type(x) in (Tensor, nn.Parameter, FakeTensor)
+    is_tensor = type(x) in (Tensor, nn.Parameter, FakeTensor)
+    return is_tensor and x.layout == torch.strided and not x.is_nested and x.device.type == "cpu"
 
 
 def has_hooks(module: nn.Module) -> bool:

@@ -89,9 +89,10 @@ def append(held: Tensor, new: Tensor) -> Tensor:
     # Keys without rope have no values.
     if not new.shape[-1]:
         return torch.cat([held, new], -2) if held.dim() > 1 else new
-    has_gradients = held.requires_grad or new.requires_grad
-    # torch.compile cannot trace a write beyond a view's end. torch.cat reports what does not fit.
-    if has_gradients or torch.compiler.is_compiling() or (held.numel() and not _fits(held, new)):
+    # A derivative may need what is held, also if only the queries have gradients. torch.compile
+    # cannot trace a write beyond a view's end. torch.cat reports what does not fit.
+    is_recorded = torch.is_grad_enabled() or torch.compiler.is_compiling()
+    if is_recorded or (held.numel() and not _fits(held, new)):
         return torch.cat([held, new], -2) if held.numel() else new
     length = held.shape[-2] if held.numel() else 0
     total = length + new.shape[-2]

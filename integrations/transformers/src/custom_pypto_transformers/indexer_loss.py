@@ -20,7 +20,7 @@ class IndexerLoss:
     """The divergence of one layer's scores from its attention, token by token."""
 
     def __init__(self) -> None:
-        self.terms: list[Tensor] = []
+        self.terms: list[tuple[Tensor, Tensor]] = []
         self._scores: Tensor | None = None
         self._begin = 0
 
@@ -54,12 +54,14 @@ class IndexerLoss:
         logs = scores.masked_fill(~valid, torch.finfo(torch.float32).min).log_softmax(-1)
         term = (weights * (weights.clamp(min=1e-30).log() - logs)).sum(-1)
         if not _is_computed_again():
-            self.terms.append(term)
+            # Padding sees no key.
+            self.terms.append((term.sum(), valid.any(-1).sum()))
 
     def total(self) -> Tensor:
         """Return the mean over the tokens since the last call."""
-        terms, self.terms = self.terms, []
-        return torch.cat([term.flatten() for term in terms]).mean()
+        sums, counts = (torch.stack(each).sum() for each in zip(*self.terms, strict=True))
+        self.terms = []
+        return sums / counts.clamp(min=1)
 
 
 class IndexerLosses:
@@ -101,13 +103,14 @@ def indexer_losses(model: nn.Module) -> Iterator[IndexerLosses]:
     """
     modules = [module for module in model.modules() if getattr(module, "is_fused_indexer", False)]
     losses = [IndexerLoss() for _ in modules]
+    outer = [getattr(module, _ATTRIBUTE, None) for module in modules]
     for module, loss in zip(modules, losses, strict=True):
         setattr(module, _ATTRIBUTE, loss)
     try:
         yield IndexerLosses(losses)
     finally:
-        for module in modules:
-            delattr(module, _ATTRIBUTE)
+        for module, before in zip(modules, outer, strict=True):
+            setattr(module, _ATTRIBUTE, before)
 
 
 def loss_of(indexer: Any) -> IndexerLoss | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary
 
 import torch
 from custom_pypto import core
@@ -24,8 +24,8 @@ _MOST_ROWS = 4  # of a head
 # What transformers gives a module of experts, and its own code reads.
 _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 _GROUPED = "DeepseekV4GroupedLinear"
-# Of each kv_b_proj: its weight, the state of that, and the part that makes latents, [N, L, P].
-_Kept = tuple["ref[Tensor]", tuple[int, int], Tensor]
+# Of each kv_b_proj: the state of its weight, and the part that makes latents, [N, L, P].
+_Kept = tuple[tuple[int, int], Tensor, Tensor]
 _transposed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
 
@@ -35,15 +35,15 @@ def use_linear(model: nn.Module) -> None:
     On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
     ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
     other devices, for other dtypes than bfloat16, float16 and float32, for sparse tensors, under
-    autocast and in forward-mode derivatives; of experts also under torch.compile, for gradients,
-    for many tokens in 16 bits where torch has instructions of bf16, and where they have biases or
-    transposed weights.
+    autocast, in forward-mode derivatives, in transforms of ``torch.func`` and in tracing; of
+    experts also under torch.compile, for gradients, for many tokens in 16 bits where torch has
+    instructions of bf16, and where they have biases or transposed weights.
 
     Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
     compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
     not serve stays, with a warning. Call it before the first forward pass, in which those packages
     dequantise the weights or lay them out for their own kernels. The model can then no longer be
-    saved. Later in-place changes of a kv_b_proj through ``.data`` are not seen.
+    saved.
     """
     replace_quantized(model, _is_torch_fast())
     if (difference := _difference_of_experts()) is not None:
@@ -130,14 +130,13 @@ def multiply_by_experts(
     up = experts.gate_up_proj if experts.has_gate else experts.up_proj
     down = experts.down_proj
     has_another_form = experts.has_bias or experts.is_transposed or experts._is_expert_parallel
-    # The numbers of rows depend on data, which no graph may.
-    is_traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     needs_gradient = torch.is_grad_enabled() and any(
         each.requires_grad for each in (hidden_states, up, down)
     )
     if (
         has_another_form
-        or is_traced
+        # The numbers of rows depend on data, which no graph may.
+        or torch.compiler.is_compiling()
         or needs_gradient
         or tokens == 0
         or (tokens > _MOST_TOKENS and up.dtype != torch.float32 and _is_torch_fast())
@@ -209,16 +208,17 @@ def _multiply(rows: Tensor, weights: Tensor) -> Tensor:
 def _transpose(projection: nn.Linear, part: Tensor) -> Tensor:
     """Return the part as [N, L, P], copied once for each state of the weight."""
     weight = projection.weight
-    # Inference tensors have no version.
-    state = None if weight.is_inference() else (weight.data_ptr(), weight._version)
+    if weight.is_inference():  # it has no version
+        return part.transpose(1, 2).contiguous()
+    state, rows = (weight.data_ptr(), weight._version), part[:, 0]
     kept = _transposed.get(projection)
-    # Another weight may have the memory of one that is gone.
-    if kept is not None and kept[0]() is weight and kept[1] == state:
-        return kept[2]
-    copied = part.transpose(1, 2).contiguous()
-    if state is not None:
-        _transposed[projection] = ref(weight), state, copied
-    return copied
+    # Fused optimizers and writes to `.data` change no version, and another weight may have the
+    # memory of one that is gone. A row of each head is compared, which takes no time beside the
+    # product.
+    if kept is None or kept[0] != state or not kept[1].equal(rows):
+        kept = state, rows.clone(), part.transpose(1, 2).contiguous()
+        _transposed[projection] = kept
+    return kept[2]
 
 
 def _difference_of_experts() -> str | None:

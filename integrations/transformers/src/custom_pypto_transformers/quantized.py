@@ -136,13 +136,20 @@ class QuantizedRowsLinear(QuantizedLinear):
         super().__init__(weights._replace(scales=weights.scales.float()), bias, False)
         self.register_buffer("row_scale", weights.row_scale)
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        scales = self.scales
+        applied = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+        # The op takes no scales of fp16, in which small ones are zero.
+        self.scales = scales.to(self.scales.device)
+        return applied
+
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         rows = x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)
         if self.row_scale is None:
             numbers, scales = npu_dynamic_quant(rows)
         else:
             numbers = (rows / self.row_scale).clamp(-128, 127).round().to(torch.int8)
-            scales = self.row_scale.float().expand(len(rows))
+            scales = self.row_scale.float().expand(rows.shape[0])
         given = numbers, self.numbers.t(), self.scales[0]
         if x.dtype == torch.float32:
             sums = npu_quant_matmul(*given, output_dtype=INT32)
