@@ -33,11 +33,12 @@ def use_linear(model: nn.Module) -> None:
     """Let the linear layers of a model, and its experts, multiply by the ops of this project.
 
     On CPUs a step of decoding then reads weights faster than by torch. Call it last: what looks for
-    ``nn.Linear`` by its exact class no longer finds it. The model's own code runs on as before on
-    other devices, for other dtypes than bfloat16, float16 and float32, for sparse tensors, under
-    autocast, in forward-mode derivatives, in transforms of ``torch.func`` and in tracing; of
-    experts also under torch.compile, for gradients, for many tokens in 16 bits where torch has
-    instructions of bf16, and where they have biases or transposed weights.
+    ``nn.Linear`` by its exact class no longer finds it, and what replaces ``F.linear`` does not see
+    these layers. The model's own code runs on as before on other devices, for other dtypes than
+    bfloat16, float16 and float32, for sparse tensors, under autocast, in forward-mode derivatives,
+    in transforms of ``torch.func`` and in tracing; of experts also under torch.compile, for
+    gradients, for many tokens in 16 bits where torch has instructions of bf16, and where they have
+    biases or transposed weights.
 
     Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
     compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
