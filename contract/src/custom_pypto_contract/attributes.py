@@ -82,17 +82,9 @@ OF_LISTS = ("length", "dtype", "numel", "nbytes")
 """The attributes of a list of tensors: `dtype` is the first tensor's, the costs are sums."""
 
 COST_ATTRIBUTES: Mapping[str, Attribute] = {
-    "numel": Attribute(
-        type="int", help="the number of elements", get=lambda tensor: tensor.numel()
-    ),
-    "itemsize": Attribute(
-        type="int", help="the bytes of one element", get=lambda tensor: tensor.dtype.itemsize
-    ),
-    "nbytes": Attribute(
-        type="int",
-        help="the bytes of all elements",
-        get=lambda tensor: tensor.numel() * tensor.dtype.itemsize,
-    ),
+    "numel": Attribute("int", "the number of elements", lambda tensor: tensor.numel()),
+    "itemsize": Attribute("int", "the bytes of one element", lambda tensor: tensor.itemsize),
+    "nbytes": Attribute("int", "the bytes of all elements", lambda tensor: tensor.nbytes),
 }
 """Further attributes in ``flops`` and ``bytes``, which C++ does not evaluate."""
 
