@@ -93,14 +93,10 @@ class OpArguments:
         def call(keys: torch.DispatchKeySet, *args: Any, **kwargs: Any) -> Any:
             for name, is_mutated, tensor in self._tensors(self._bind(args, kwargs)):
                 if is_mutated and (tensor.is_neg() or tensor.is_conj()):
-                    bit, remedy = (
-                        ("negative", "resolve_neg()")
-                        if tensor.is_neg()
-                        else ("conjugate", "resolve_conj()")
-                    )
+                    bit, of = ("negative", "neg") if tensor.is_neg() else ("conjugate", "conj")
                     raise RuntimeError(
                         f"{self._op}: argument '{name}' is written in place, but is a view with the"
-                        f" {bit} bit; pass a tensor of its own, such as its {remedy}"
+                        f" {bit} bit; pass a tensor of its own, such as its resolve_{of}()"
                     )
             return kernel_below(
                 keys, *map(_resolve, args), **{name: _resolve(kwargs[name]) for name in kwargs}
@@ -162,15 +158,25 @@ class OpArguments:
             return
         given = [(each.name, each.kind is each.KEYWORD_ONLY) for each in parameters]
         declared = [(each.name, each.kwarg_only) for each in self._schema.arguments]
-        without_default = {each.name for each in parameters if each.default is each.empty}
+        defaults = {each.name: each.default for each in parameters}
         # torch leaves out what equals the schema's default.
-        optional = {each.name for each in self._schema.arguments if each.has_default_value()}
-        if given != declared or without_default & optional:
+        if given != declared or not all(
+            _is_default(defaults[each.name], each.default_value)
+            for each in self._schema.arguments
+            if each.has_default_value()
+        ):
             raise LoadError(
                 f"{self._op}: {what} must take the arguments of the schema, {self._schema}, by"
                 f" their names and with its defaults, but it is"
                 f" {getattr(function, '__name__', 'function')}{inspect.signature(function)}"
             )
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether torch makes the `default` of a schema from a value."""
+    if isinstance(default, list):
+        value = list(value) if isinstance(value, list | tuple) else [value] * len(default)
+    return bool(value == default or (isinstance(default, torch.device) and value == str(default)))
 
 
 def tensor_returns(schema: Any) -> tuple[bool, ...]:
