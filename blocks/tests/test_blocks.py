@@ -1,4 +1,4 @@
-"""Caches of pages in C++: slots and layouts that are refused; versions of CANN."""
+"""Caches of pages in C++: slots, layouts and dtypes that are refused; versions of CANN."""
 
 import re
 from collections.abc import Iterator
@@ -51,6 +51,11 @@ def test_rows_that_are_not_contiguous_are_refused(
     start = "headers_paged_write: argument 'cache' must have contiguous "
     with pytest.raises(RuntimeError, match=re.escape(start + text)):
         ops.headers_paged_write(ROWS, cache, torch.tensor([0, 1, 2]), heads)
+
+
+def test_a_dtype_that_has_no_element_is_refused() -> None:
+    with pytest.raises(RuntimeError, match="element_of: argument 'dtype' has no Element: float64"):
+        ops.headers_paged_write(ROWS.double(), strided_heads(), torch.tensor([0, 1, 2]), True)
 
 
 VERSIONS = (

@@ -1,5 +1,6 @@
 // A write into a paged cache, as serving engines call it; the order of CANN's versions.
 #include <custom_pypto/plugin.h>
+#include <custom_pypto_blocks/element.h>
 #include <custom_pypto_blocks/npu/cann_version.h>
 #include <custom_pypto_blocks/paged_cache.h>
 
@@ -22,7 +23,8 @@ void write(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs&) {
   const auto slots = custom_pypto::read_slots(Op::name, "slots", a.slots, cache,
                                               a.heads ? PaddingSlots::kept : PaddingSlots::refused);
   const auto* row = static_cast<const char*>(a.rows.const_data_ptr());
-  const auto bytes = static_cast<std::size_t>(s.D) * sizeof(float);
+  const auto element = custom_pypto::element_of(a.rows.scalar_type());
+  const auto bytes = static_cast<std::size_t>(s.D * custom_pypto::bytes_of(element));
   for (const int64_t slot : slots) {
     for (int64_t head = 0; head < s.N; ++head, row += bytes) {
       if (slot < 0) continue;
