@@ -82,6 +82,11 @@ def test_a_plugin_that_ends_the_process(of_python: Project) -> None:
     assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in error
 
 
+def test_a_module_that_imports_core(of_python: Project) -> None:
+    of_python.write(MODULE, f"import custom_pypto.core\n{PYTHON_KERNELS}")
+    assert "and was imported before it, so that its hooks are not there yet" in refusal(of_python)
+
+
 def test_torch_that_cannot_be_imported_checks_nothing(of_python: Project) -> None:
     torch = of_python.write("broken/torch/__init__.py", "raise ImportError('no libtorch')\n")
     of_python.wheel({**CHECKED, **found_first(torch.parents[1])})

@@ -14,7 +14,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from importlib import metadata
+from contextlib import suppress
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,10 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
         import torch  # noqa: F401
     except Exception as error:
         return {"skipped": f"torch cannot be imported: {error}"}
+    # A module that imports core fails where it is imported first.
+    for entry in metadata.distribution(distribution).entry_points.select(name=plugin):
+        with suppress(Exception, SystemExit):
+            import_module(entry.module)
     key = (plugin, distribution)
     [loaded] = [each for each in plugin_list.load() if (each.name, each.distribution) == key]
     if loaded.status == "loaded":
