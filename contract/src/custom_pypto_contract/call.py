@@ -78,15 +78,13 @@ def parse_call(text: str) -> Call:
 
 
 def _value(node: ast.expr) -> Value:
-    match node:
+    match node := _fold(node):
         case ast.Call(ast.Name("scalar"), [number], []) if _is_number(_fold(number)):
             return Value(_fold(number), is_scalar=True)
         case ast.Name():
             return Value(node)
         case ast.Constant(value) if _is_number(node) or isinstance(value, str | None):
             return Value(node)
-        case ast.UnaryOp() if _is_number(_fold(node)):
-            return Value(_fold(node))
         case ast.List(elements) if elements:
             folded = [_fold(each) for each in elements]
             if all(isinstance(each, ast.Name) for each in folded) or all(map(_is_int, folded)):

@@ -272,17 +272,11 @@ class OpContract:
 
     def reads_only_scalars(self, rule: Rule) -> bool:
         """Whether a rule can be checked before any tensor is."""
-        scalars = {each.name for each in self.arguments if not each.is_tensor}
-        return rule.names <= scalars
+        return rule.names <= {each.name for each in self.arguments if not each.is_tensor}
 
     def describe_dim(self, tensor: Tensor, text: str) -> str:
         """Return how a message describes a dim of `tensor`."""
-        return (
-            tensor.description
-            or tensor.descriptions.get(text)
-            or self.descriptions.get(text)
-            or text
-        )
+        return tensor.description or {**self.descriptions, **tensor.descriptions}.get(text) or text
 
 
 def ndims_of(tensor: Tensor) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import nodes, types
 from .call import GRAPH_ATTRIBUTES, Call
-from .contract import Dtypes, OpContract, Output, Rule, Tensor
+from .contract import OpContract, Output, Rule, Tensor
 from .dtypes import DTYPES
 from .errors import ContractError, any_of, at, check_known
 from .expression_names import INFINITY, find_given, find_unguarded, names_in
@@ -35,7 +35,7 @@ def check_names(op: OpContract) -> None:
         _check_selector(op, selector)
     for tensor in op.tensors:
         with at(f"tensors.{tensor.name}"):
-            _check_dtype(op, tensor.dtype)
+            _check_is_given(op, "dtype", tensor.dtype.same_as)
             bound: dict[str, str] = {}
             if tensor.length is not None:
                 with at("length"):
@@ -116,13 +116,10 @@ def _check_dim(op: OpContract, dim: Dim, known: types.Types) -> None:
             raise ContractError(f"{dim.text!r} uses {name!r}, which may be None")
 
 
-def _check_dtype(op: OpContract, dtype: Dtypes) -> None:
-    if dtype.same_as is not None:
-        _check_is_given(op, "dtype", dtype.same_as)
-
-
-def _check_is_given(op: OpContract, key: str, name: str) -> None:
-    """Check that `name` is a tensor or a list of tensors, and never None."""
+def _check_is_given(op: OpContract, key: str, name: str | None) -> None:
+    """Check that `name`, if there is one, is a tensor or a list of tensors, and never None."""
+    if name is None:
+        return
     lists = {each.name for each in op.tensors}
     tensors = {each.name: each for each in op.arguments if each.is_tensor or each.name in lists}
     check_known(name, tensors, f"{key}: there is no tensor {name!r}")
@@ -154,7 +151,7 @@ def _check_outputs(op: OpContract, outputs: tuple[Output, ...], known: types.Typ
                     "no argument is a Tensor that says its device: leave the table out; then the"
                     " kernel returns what it makes"
                 )
-            _check_dtype(op, output.dtype)
+            _check_is_given(op, "dtype", output.dtype.same_as)
             dims = [(dim, output.length) for shape in leaves(output.shape) for dim in shape]
             # The length itself is outside of the list.
             dims += [(output.length, None)] if output.length else []

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from . import expression, notation
-from .call import Call, parse_call
+from .call import parse_call
 from .contract import Dtypes, Npu, OpContract, Output, Rule, Tensor
 from .contract_checks import check_names
 from .errors import ContractError, at
@@ -80,9 +80,7 @@ def _read_tree(read_leaf: Callable[[Any], Any]) -> Callable[[Any], Tree]:
     return read
 
 
-_read_shapes = _read_tree(parse_shape)
 _read_texts = _read_tree(str)
-_read_flags = _read_tree(bool)
 _read_costs = _read_tree(expression.parse_cost)
 
 
@@ -138,24 +136,20 @@ def _read_by_kernel(read: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]],
     return read_each
 
 
-def _read_calls(data: Iterable[str]) -> tuple[Call, ...]:
-    return tuple(map(parse_call, data))
-
-
 _READERS: Mapping[str, Callable[[Any], Any]] = {
-    "shape": _read_shapes,
+    "shape": _read_tree(parse_shape),
     "length": _read_length,
     "ndim": tuple,
     "dtype": Dtypes.parse,
     "like": lambda name: name,
     "required_when": _read_texts,
-    "allowed_when": _read_flags,
+    "allowed_when": _read_tree(bool),
     "descriptions": dict,
     "values": _read_texts,
     "limits": _read_by_kernel(_read_rules),
     "supports": _read_by_kernel(expression.parse),
-    "launch": _read_calls,
-    "graph": _read_calls,
+    "launch": lambda lines: tuple(map(parse_call, lines)),
+    "graph": lambda lines: tuple(map(parse_call, lines)),
     "rules": _read_rules,
     "definition": _read_definition,
     "random": bool,

@@ -21,12 +21,9 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 
 def blank_comments(text: str) -> str:
     """Return `text` with spaces for its comments, so that every place keeps its offset and line."""
-
-    def blank(match: re.Match[str]) -> str:
-        found = match[0]
-        return re.sub(r"[^\n]", " ", found) if found[0] == "/" else found
-
-    return _IGNORED.sub(blank, text)
+    return _IGNORED.sub(
+        lambda each: re.sub(r"[^\n]", " ", each[0]) if each[0][0] == "/" else each[0], text
+    )
 
 
 class Lines:

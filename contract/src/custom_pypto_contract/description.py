@@ -25,7 +25,6 @@ def _lines(op: OpContract) -> Iterator[str]:
         yield f"\nIn PyTorch: {op.definition}"
     tensors = {tensor.name: tensor for tensor in op.tensors}
     described = op.arguments if op.tensors or op.rules else ()
-    costs = {"flops": op.flops, "bytes": op.bytes}
     sections = {
         "Arguments": {
             each.name: _describe_argument(op, each, tensors.get(each.name)) for each in described
@@ -34,7 +33,7 @@ def _lines(op: OpContract) -> Iterator[str]:
         "Sizes": {name: text for name, text in op.descriptions.items() if name in op.dims},
         "Cost of a call": {
             name: _describe_tree(tree, ast.unparse)
-            for name, tree in costs.items()
+            for name, tree in (("flops", op.flops), ("bytes", op.bytes))
             if tree is not None
         },
     }
@@ -101,9 +100,7 @@ def _describe_tree(tree: Tree, describe_leaf: Callable[[Any], str]) -> str:
 
 
 def _describe_case(choice: Choice, value: object) -> str:
-    if choice.tensor is not None:
-        return f"a {value}-D {choice.tensor}"
-    return f"{choice.selector}={value!r}"
+    return f"a {value}-D {choice.tensor}" if choice.tensor else f"{choice.selector}={value!r}"
 
 
 def _describe_rule(rule: Rule) -> str:

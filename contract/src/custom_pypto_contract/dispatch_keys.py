@@ -11,21 +11,8 @@ COMPOSED = "CompositeImplicitAutograd"
 """The key of a kernel that only calls other ops, which have derivatives of their own."""
 
 BACKEND_KEYS = (
-    CPU,
-    "CUDA",
-    "XPU",
-    "MPS",
-    "HPU",
-    "MTIA",
-    "XLA",
-    NPU,
-    "PrivateUse2",
-    "PrivateUse3",
-    "SparseCPU",
-    "SparseCsrCPU",
-    "QuantizedCPU",
-    "NestedTensorCPU",
-    EVERY_DEVICE,
+    *(CPU, "CUDA", "XPU", "MPS", "HPU", "MTIA", "XLA", NPU, "PrivateUse2", "PrivateUse3"),
+    *("SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU", EVERY_DEVICE),
     "CompositeExplicitAutogradNonFunctional",
 )
 """Dispatch keys whose kernels read and write memory themselves."""

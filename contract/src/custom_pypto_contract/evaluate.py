@@ -121,11 +121,8 @@ def _comparisons(
 
 
 def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | None:
-    match operator:
-        case ast.Is():
-            return a is b
-        case ast.IsNot():
-            return a is not b
+    if isinstance(operator, ast.Is | ast.IsNot):
+        return (a is b) == isinstance(operator, ast.Is)
     if isinstance(a, list) or isinstance(b, list):
         if len(a) != len(b):
             return False

@@ -61,10 +61,8 @@ def _shape(path: str, value: Any) -> None:
 
 
 def _ndim(path: str, value: Any) -> None:
-    numbers = isinstance(value, list) and all(
-        type(each) is int and 0 <= each < 2**63 for each in value
-    )
-    if not numbers or not value:
+    numbers = value if isinstance(value, list) else []
+    if not numbers or not all(type(each) is int and 0 <= each < 2**63 for each in numbers):
         raise TableError(path, "must be a list of numbers of dims, such as [2, 3]", value)
 
 

@@ -26,26 +26,11 @@ Table = dict[str, Any]
 Constant = bool | int | float | str | list[Any]
 Constants = Mapping[str, Constant]
 
-_KEYS = (
-    *notation.OP,
-    *notation.TENSOR,
-    *notation.TEMPLATE,
-    *notation.RULE,
-    *notation.LIMITS_OF_KERNEL,
-)
+_KEYS = (*notation.OP, *notation.TEMPLATE, *notation.RULE, *notation.LIMITS_OF_KERNEL)
 _TREES = frozenset(key.name for key in _KEYS if key.is_tree)
 # Prose, names of other things, and the values of arguments.
-_KEPT = frozenset(
-    (
-        *(key.name for key in _KEYS if key.is_prose),
-        "argument",
-        "like",
-        "include",
-        "check_order",
-        "parameters",
-        "dtype",
-        "allowed_when",
-    )
+_KEPT = frozenset(key.name for key in _KEYS if key.is_prose).union(
+    ("argument", "like", "include", "check_order", "parameters", "dtype", "allowed_when")
 )
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 # The keys of these tables are an author's names.

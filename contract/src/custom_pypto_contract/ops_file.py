@@ -150,12 +150,10 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
         except ContractError as error:
             raise ContractError(f"[{op}]: {error}") from None
         found.append(contract)
-    bodies = (*groups.values(), *(document[op] for op in ops))
-    tensors = (each for body in bodies for each in body.get("tensors", {}).values())
-    used = {each.get("template", "").partition("(")[0] for each in tensors}
-    for name in sorted({*templates} - used):
-        raise ContractError(f"[templates.{name}]: no tensor has it")
     for name in groups:
         if not any(name in op.groups for op in found):
             raise ContractError(f"[groups.{name}]: no op includes it")
+    for name in templates:
+        if not any(name in op.templates for op in found):
+            raise ContractError(f"[templates.{name}]: no tensor has it")
     return OpsFile(tuple(found), named)
