@@ -330,8 +330,8 @@ def with_rules(*rules: str) -> str:
     ("rules", "named"),
     [
         (
-            ['check = "k > 3 and k < 2"'],
-            r"none satisfies the rule 'k > 3 and k < 2' of 'k': no call may",
+            ['check = "N > 3 and N < 2"'],
+            r"none satisfies the rule 'N > 3 and N < 2' of 'k': no call may",
         ),
         (['check = "N > 4"', 'check = "N < 4"'], "most break the rule .* no call may satisfy all"),
     ],

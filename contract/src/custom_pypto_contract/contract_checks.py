@@ -15,6 +15,7 @@ from .call import GRAPH_ATTRIBUTES, Call
 from .contract import OpContract, Output, Rule, Tensor
 from .dtypes import DTYPES
 from .errors import ContractError, any_of, at, check_known
+from .evaluate import evaluate
 from .expression_names import INFINITY, find_given, find_unguarded, names_in
 from .shape import Choice, Dim, Shape, Tree, choices, leaves, narrow, variants
 
@@ -253,6 +254,7 @@ def check_file_form(op: OpContract) -> None:
         raise ContractError(
             "schema: torch.compile cannot call an op that writes and has a `mode`; rename `mode`"
         )
+    _check_defaults(op)
     _check_selectors(op)
     _check_dtypes(op)
     _check_output_dims(op)
@@ -261,6 +263,20 @@ def check_file_form(op: OpContract) -> None:
         with at(f"npu.graph: {call.text!r}"):
             _check_graph_call(op, call)
     _check_definition(op)
+
+
+def _check_defaults(op: OpContract) -> None:
+    """Check that each default keeps the rules that read its argument alone."""
+    for argument in op.arguments:
+        given = {argument.name: argument.default_value}
+        for rule in op.rules if argument.default_value is not None else ():
+            when = rule.when or ast.Constant(True)
+            is_broken = nodes.expression("when and not check", when=when, check=rule.check)
+            if rule.names == given.keys() and evaluate(is_broken, given.__getitem__):
+                raise ContractError(
+                    f"schema: the default of `{argument.name}` is {argument.default}, which"
+                    f" {ast.unparse(rule.check)!r} refuses: a call without it would fail"
+                )
 
 
 def _check_selectors(op: OpContract) -> None:

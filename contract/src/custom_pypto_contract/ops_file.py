@@ -147,7 +147,7 @@ def _read(document: Mapping[str, Any], ops: Iterable[str]) -> OpsFile:
                     problem = f"{argument.name!r} is a constant, and no argument's name"
                     raise ContractError(f"schema: {problem}")
             check_file_form(contract)
-        except ContractError as error:
+        except (ContractError, OverflowError) as error:
             raise ContractError(f"[{op}]: {error}") from None
         found.append(contract)
     for name in groups:
