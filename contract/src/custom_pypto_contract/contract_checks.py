@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
@@ -16,6 +17,7 @@ from .contract import OpContract, Output, Rule, Tensor
 from .dtypes import DTYPES
 from .errors import ContractError, any_of, at, check_known
 from .evaluate import evaluate
+from .expression import parse
 from .expression_names import INFINITY, find_given, find_unguarded, names_in
 from .shape import Choice, Dim, Shape, Tree, choices, leaves, narrow, variants
 
@@ -257,6 +259,7 @@ def check_file_form(op: OpContract) -> None:
     _check_defaults(op)
     _check_selectors(op)
     _check_dtypes(op)
+    _check_integers(op)
     _check_output_dims(op)
     _check_launch(op)
     for call in op.npu.graph:
@@ -281,6 +284,11 @@ def _check_defaults(op: OpContract) -> None:
 
 def _check_selectors(op: OpContract) -> None:
     """Check that each selector has one of the values listed, and is checked before."""
+    for selector, values in op.selectors.items():
+        allowed = [*map(str, op.values_of(selector))]
+        # What ops share may have variants that this one lacks.
+        for value in () if "None" in allowed or op.groups or op.templates else values:
+            check_known(str(value), allowed, f"{selector} chooses for {value!r}, which no call has")
     for index, tensor in enumerate(op.tensors):
         earlier = [each.name for each in op.tensors[:index]]
         where = f"tensors.{tensor.name}.shape"
@@ -318,6 +326,19 @@ def _check_values(op: OpContract, where: str, choice: Choice) -> None:
         f"scalars: {selector!r} chooses a variant; write which values it can have:"
         f' {selector} = "in ({allowed})"'
     )
+
+
+def _check_integers(op: OpContract) -> None:
+    """Check the ranges of integers in tensors, and the names in them."""
+    names = [*(each.name for each in op.arguments), *op.dims, nodes.INDEX]
+    for tensor in op.tensors:
+        for text in leaves(tensor.values):
+            limits = re.split(r"(?<!\.)\.\.(?!\.)", re.sub("^(distinct|prefix_sums) ", "", text))
+            with at(f"tensors.{tensor.name}.values"):
+                if len(limits) != 2 and not text.startswith("prefix_sums "):
+                    raise ContractError(f"{text!r} is no range; write '0 .. N - 1'")
+                for each in limits:
+                    _check_names_known(repr(text), names_in(parse(each)), names)
 
 
 def _check_dtypes(op: OpContract) -> None:

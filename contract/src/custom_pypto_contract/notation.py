@@ -233,8 +233,8 @@ OP = (
     Key(
         "outputs",
         tables.table_of(_record(OUTPUT), of_identifiers=True),
-        'each return, in order: `{ shape, dtype }`, which is contiguous; or `{ like = "self" }` for'
-        " shape, dtype and strides of an argument",
+        "each return, in order, with its name in the schema: `{ shape, dtype }`, which is"
+        ' contiguous; or `{ like = "self" }` for shape, dtype and strides of an argument',
     ),
     Key(
         "flops",

@@ -307,7 +307,10 @@ class OpTable:
                 f"{where}.shape: all tensors of a list have one shape, such as 'M[i] K'"
             )
         if isinstance(shape, list):
-            shape = {f"{name}.ndim": {str(len(each.split())): each for each in shape}}
+            by_ndim = {str(len(each.split())): each for each in shape}
+            if len(by_ndim) != len(shape):
+                raise ContractError(f"{where}.shape: a list has a shape per ndim: ['N', 'B N']")
+            shape = {f"{name}.ndim": by_ndim}
         values = {**body, "shape": shape, "allowed_when": _as_choice(body.get("allowed_when"))}
         return {"name": name, **self._normalised(where, notation.TENSOR, values)}
 
@@ -393,11 +396,12 @@ class OpTable:
         outputs = self._body.get("outputs")
         if outputs is None:
             return None
-        if len(outputs) != len(self._schema.returns):
-            raise ContractError(
-                f"outputs: there are {len(outputs)}, but the schema returns"
-                f" {len(self._schema.returns)}"
-            )
+        names = [each.name for each in self._schema.returns]
+        are_named = all(a in ("", b) for a, b in zip(names, outputs, strict=False))
+        if len(names) != len(outputs) or not are_named:
+            returns = self._schema.text.rpartition("-> ")[2]
+            problem = f"they are {', '.join(outputs) or 'none'}, but the schema returns {returns}"
+            raise ContractError(f"outputs: {problem}")
         return [self._output(f"outputs.{name}", name, each) for name, each in outputs.items()]
 
     def _output(self, where: str, name: str, body: Table) -> Table:

@@ -142,7 +142,8 @@ def _check_default(argument: Argument) -> None:
     numbers = value if isinstance(value, list) else [value]
     problem = None
     if not _is_of(value, argument.type):
-        problem = f"is no {argument.type}"
+        words = [str(each) for each in (True, False, None) if _is_of(each, argument.type)]
+        problem = f"is no {argument.type}{did_you_mean(argument.default, words)}"
     elif not all(is_representable(each) for each in numbers if isinstance(each, int | float)):
         problem = "does not fit into 64 bits"
     if problem:

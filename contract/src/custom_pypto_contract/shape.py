@@ -148,6 +148,10 @@ def _dim(text: str) -> Dim:
         return Dim(text, parse(text[1:]), is_variadic=True)
     if text == "...":
         raise ContractError("dim '...': any number of dims has a name: write *name")
+    if "," in text.partition("(")[0]:
+        raise ContractError(f"dim {text!r}: write spaces between dims, and nothing else: 'B N D'")
+    if text[0] == "-" and text[1:].isdigit():
+        raise ContractError(f"dim {text!r}: no size is negative; a size that may be any has a name")
     quotient = _QUOTIENT.fullmatch(text)
     if quotient is not None:
         return Dim(text, parse(quotient["whole"]), divisor=int(quotient["divisor"]))
