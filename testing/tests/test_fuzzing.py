@@ -296,6 +296,8 @@ COPY = '"copy_cpu" not implemented for such a dtype'
         ("torch's copy", COPY, "conjugate of x", True),
         ("torch's copy", COPY, "dtype of x", False),
         ("memory", "plus: there is not enough memory", "expanded of x", True),
+        ("memory", "plus: numel: integer multiplication overflow", "valid", True),
+        ("memory", "plus: 2 + 3, which does not fit into 64 bits", "valid", True),
         ("memory", "minus: there is not enough memory", "expanded of x", False),
     ],
 )

@@ -22,6 +22,8 @@ _CANNOT_ALLOCATE = (
     "can't allocate memory",
     "calculation overflowed",
     "do not fit 64 bits",
+    "integer multiplication overflow",
+    "does not fit into 64 bits",
     "there is not enough memory",
     "must have at most 64 dimensions",
 )
@@ -74,17 +76,15 @@ def _is_of_memory(fuzzed: FuzzCall, kernel: Outcome, fake: Outcome) -> bool:
     )
 
 
-def _is_of_a_copy(fuzzed: FuzzCall, kernel: Outcome, fake: Outcome) -> bool:
-    is_copied = fuzzed.has("negative") or fuzzed.has("conjugate")
-    return is_copied and kernel.says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
-
-
 Explains = Callable[[FuzzCall, Outcome, Outcome], bool]
 
 REASONS: Mapping[str, Explains] = {
     "values": _is_of_values,
     "memory": _is_of_memory,
-    "torch's copy": _is_of_a_copy,
+    "torch's copy": lambda fuzzed, kernel, fake: (
+        (fuzzed.has("negative") or fuzzed.has("conjugate"))
+        and kernel.says(*_CANNOT_ALLOCATE, '_cpu" not implemented for ')
+    ),
     "autograd": lambda fuzzed, kernel, fake: kernel.says(
         " is written in place, which torch refuses: ", " is written in place, but it requires grad "
     ),
@@ -106,7 +106,8 @@ def judge(fuzzed: FuzzCall, *, in_fake_mode: bool) -> Judgement:
     has_fake = op.outputs is not None
     # A text that names meta would name other devices for tensors on meta.
     in_fake_mode = in_fake_mode or any(each.is_meta for each in call.tensors.values())
-    fake = _run_fake(call, in_fake_mode=in_fake_mode) if has_fake else Outcome(None, None)
+    run_fake = call.run_fake if in_fake_mode else lambda: call.map(Twins()).run()
+    fake = _outcome(run_fake) if has_fake else Outcome(None, None)
     if _is_copied_for_long(call) or (fake.error is None and _is_too_large(call, fake)):
         return Judgement(accepted=True, reason=TOO_LARGE)
     mutable = {name: storage_bytes(each) for name, each in call.mutable.items() if not each.is_meta}
@@ -161,7 +162,3 @@ def _outcome(run: Callable[[], Any]) -> Outcome:
     except Exception as error:
         return Outcome(None, error)
     return Outcome([properties_of(each) for each in tensor_outputs(returned).values()], None)
-
-
-def _run_fake(call: Case, *, in_fake_mode: bool) -> Outcome:
-    return _outcome(call.run_fake if in_fake_mode else lambda: call.map(Twins()).run())

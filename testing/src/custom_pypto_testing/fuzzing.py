@@ -79,14 +79,8 @@ class Tally:
         """Return the op's row of the table."""
         run, accepted = self.counts["run"], self.counts["accepted"]
         explained = {name: self.counts[name] for name in _COUNTED[2:]}
-        return {
-            "op": op,
-            "calls": run,
-            "accepted": accepted,
-            "refused": run - accepted,
-            **explained,
-            "disagreements": len(self.faults),
-        }
+        counts = {"calls": run, "accepted": accepted, "refused": run - accepted}
+        return {"op": op, **counts, **explained, "disagreements": len(self.faults)}
 
 
 def check_fuzzed(op: Op, series: Series, record: Callable[[str, object], None]) -> None:
