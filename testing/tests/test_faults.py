@@ -172,17 +172,16 @@ def leave_out_the_row_behind_the_grain(x: Tensor) -> Tensor:
     return y
 
 
-def check_large_calls(case: Case) -> None:
-    """What the check notes is a fault here."""
-    notes: list[str] = []
-    checks.check_large_calls(case.op, notes.append)
-    assert not notes, notes[0]
+def fail(note: str) -> None:
+    raise AssertionError(note)
 
 
+GRADIENTS = partial(checks.check_gradients, note=fail)
+EMPTY = partial(Fault, schema="several(Tensor x) -> Tensor[]", backward=lambda ctx, grad: grad)
 GRAIN = 1024
 LARGE = partial(
     Fault,
-    check_large_calls,
+    lambda case: checks.check_large_calls(case.op, fail),
     fake=torch.empty_like,
     reference=lambda x: x * 2,
     args=(torch.ones(2, 3),),
@@ -369,9 +368,7 @@ FAULTS = {
         error=Exception,
     ),
     "wrong gradient": Fault(
-        checks.check_gradients,
-        r"(?s)the gradients with respect to x are wrong: Jacobian",
-        backward=lambda ctx, grad: grad * 3,
+        GRADIENTS, "the gradients with respect to x are wrong: Jac", backward=lambda ctx, g: g * 3
     ),
     "wrong second gradient": SQUARE(
         checks.check_second_gradients, "the second-order gradients with respect to x"
@@ -384,7 +381,12 @@ FAULTS = {
         expect_one_device,
         resized=(vector(9), vector(9, seed=1)),
     ),
-    "right first gradient where the second is wrong": SQUARE(checks.check_gradients, ""),
+    "right first gradient where the second is wrong": SQUARE(GRADIENTS, ""),
+    "argument without a gradient": Fault(
+        GRADIENTS, "to y$", torch.add, None, PLUS, (X, Y), None, None, lambda ctx, g: (g, None)
+    ),
+    "no result with a gradient": EMPTY(GRADIENTS, "none flows to x$", lambda x: []),
+    "no second gradient": EMPTY(checks.check_second_gradients, "", lambda x: []),
     "right second gradient": Fault(
         checks.check_second_gradients, "", backward=lambda ctx, grad: grad * 2
     ),

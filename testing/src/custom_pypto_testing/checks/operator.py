@@ -100,9 +100,14 @@ def _aot_dispatch_of_floating_first(call: Case) -> Any:
     return "SUCCESS"
 
 
-def check_gradients(case: Case) -> None:
-    """The backward formula agrees with numerical differences (`torch.autograd.gradcheck`)."""
-    _check_gradients(case, gradcheck, "gradients")
+def check_gradients(case: Case, note: Callable[[str], None]) -> None:
+    """The backward formula agrees with numerical differences (`torch.autograd.gradcheck`).
+
+    `note` is told of the arguments to which no gradient flows.
+    """
+    inputs = _check_gradients(case, gradcheck, "gradients")
+    if left_out := [name for name in case.differentiable if name not in inputs]:
+        note(f"{case.id}: gradients: none flows to {', '.join(left_out)}")
 
 
 def check_second_gradients(case: Case) -> None:
@@ -111,48 +116,33 @@ def check_second_gradients(case: Case) -> None:
     Or its derivative is an error that names the op, as for an `Autograd` that is once
     differentiable.
     """
-    refusal = f"{case.name} has no second derivative"
     try:
         _check_gradients(case, gradgradcheck, "second-order gradients")
     except AssertionError as error:
-        if not str(error.__cause__).startswith(refusal):
+        if not str(error.__cause__).startswith(f"{case.name} has no second derivative"):
             raise
 
 
-def _check_gradients(case: Case, check: Callable[..., bool], what: str) -> None:
-    call = case.copy()
-    tensors = call.differentiable | _keyword_only_with_gradients(call.copy())
-    inputs = {name: tensor.clone().requires_grad_() for name, tensor in tensors.items()}
+def _check_gradients(case: Case, check: Callable[..., bool], what: str) -> dict[str, torch.Tensor]:
+    """Check and return the float64 arguments to which the op gives a gradient; it need not."""
+    call, copies = case.copy(), case.copy().immutable.items()
+    inputs = {name: each.clone() for name, each in copies if each.dtype == torch.float64}
 
     def function(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         results = call.replace(dict(zip(inputs, tensors, strict=True))).run()
         return tuple(t for t in tensor_outputs(results).values() if t.is_floating_point())
 
-    elements = sum(tensor.numel() for tensor in inputs.values())
     try:
-        check(function, tuple(inputs.values()), fast_mode=elements > _SLOW_UP_TO)
+        given = [each.requires_grad_() for each in inputs.values()]
+        sums = [each.sum() for each in function(*given) if each.requires_grad]
+        found = torch.autograd.grad(sums, given, allow_unused=True) if sums else [None] * len(given)
+        flows = dict(zip(inputs, found, strict=True))
+        inputs = {name: each for name, each in inputs.items() if flows[name] is not None}
+        elements = sum(tensor.numel() for tensor in inputs.values())
+        if inputs:
+            check(function, tuple(inputs.values()), fast_mode=elements > _SLOW_UP_TO)
     except RuntimeError as error:
         raise AssertionError(
             f"{case.name}: the {what} with respect to {', '.join(inputs)} are wrong: {error}"
         ) from error
-
-
-def _keyword_only_with_gradients(call: Case) -> dict[str, torch.Tensor]:
-    """The float64 keyword-only tensors to which the op gives a gradient; it need not."""
-    given = {
-        name: tensor
-        for name, tensor in call.immutable.items()
-        if tensor.dtype == torch.float64 and name not in call.differentiable
-    }
-    if not given:
-        return {}
-    for tensor in given.values():
-        tensor.requires_grad_()
-    results = [each for each in tensor_outputs(call.run()).values() if each.requires_grad]
-    total = torch.stack([each.sum() for each in results]).sum()
-    found = torch.autograd.grad(total, [*given.values()], allow_unused=True)
-    return {
-        name: tensor.detach()
-        for (name, tensor), gradient in zip(given.items(), found, strict=True)
-        if gradient is not None
-    }
+    return inputs
