@@ -220,13 +220,6 @@ class Case:
         return f"{self.name} {[*map(_stand_in_of_float, call.args)]} {kwargs}"
 
     @property
-    def has_own_comparison(self) -> bool:
-        """Whether the op is random, and a comparison of its author judges what it draws."""
-        reference = self.op.reference
-        judges = reference and (reference.compare or reference.compare_mutated)
-        return self.op.is_random and bool(judges)
-
-    @property
     def is_on_cpu(self) -> bool:
         """Whether every tensor is on the CPU."""
         return all(tensor.is_cpu for tensor in self.tensors.values())

@@ -12,7 +12,7 @@ from . import checks
 from .case import Case, one_of_each_graph
 from .ops_under_test import Op, ops_of_plugin
 from .plugin import UNCHECKED, devices, fuzz_series
-from .sample_generator import NoCallError
+from .sample_generator import DrawingError, NoCallError
 from .verification.processes import OF_NPUS
 
 Note = Callable[[str], None]
@@ -273,14 +273,14 @@ def _parameters(
 
 
 def _cases(op: Op, fixture: str) -> Iterator[tuple[str, object]]:
-    cases = _SELECTED[fixture]([*op.cases])
-    yield from ((case.id, case) for case in cases)
-    # pytest skips a test without parameters, and says so nowhere.
-    if cases or (fixture == "gradient_case" and not op.is_differentiable):
-        return
     try:
+        cases = _SELECTED[fixture]([*op.cases])
+        yield from ((case.id, case) for case in cases)
+        # pytest skips a test without parameters, and says so nowhere.
+        if cases or (fixture == "gradient_case" and not op.is_differentiable):
+            return
         checks.check_has_samples(op)
-    except AssertionError as error:
+    except (AssertionError, DrawingError) as error:
         yield f"{op.name}-no-sample", error
     else:
         reason, text = _NOTHING[fixture]

@@ -9,11 +9,12 @@ from itertools import chain
 from operator import eq
 from random import Random
 
+import torch
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 from torch.utils._pytree import tree_leaves
 
-from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
+from .sample_generator import Arguments, Candidate, DrawingError, choices_of, draw_candidate
 
 _SIZES = (2, 3, 4, 5, 6, 7, 9, 11, 13, 16, 32, 48)
 """Without 0 and 1, which PyTorch specialises; with some multiples that NPUs need."""
@@ -47,8 +48,10 @@ def drawn_calls(
     if op.outputs is None:
         return
     op, random = _limited(op, device), Random(op.name)
-    for _ in range(DRAWS if count is None else count):
-        yield draw(op, random)
+    new, left = _NewChoice(op), DRAWS if count is None else count
+    while left > 0 or new.choices:
+        yield new.keep(draw_candidate(op, random, new.is_in)[1])
+        left -= 1
 
 
 def drawn_samples(op: OpContract, device: str = "cpu") -> Iterator[SampleInput]:
@@ -60,19 +63,41 @@ def drawn_samples(op: OpContract, device: str = "cpu") -> Iterator[SampleInput]:
         DrawingError: nothing that the contract allows was found.
     """
     op, random = _limited(op, device), Random(op.name)
+    new = _NewChoice(op)
     for number in range(_COUNT):
-        yield replace(_with_resized(op, random), name=f"drawn-{number}")
-        yield as_sample(op, draw(op, random), f"drawn-any-size-{number}", by_name=True)
+        yield replace(_with_resized(op, random, new), name=f"drawn-{number}")
+        given = new.keep(draw_candidate(op, random, new.is_in)[1])
+        yield as_sample(op, given, f"drawn-any-size-{number}", by_name=True)
     with suppress(DrawingError):
         if device == "cpu":
             _, given = draw_candidate(op, random, _is_float64, _SIZES)
             yield as_sample(op, given, "drawn-float64")
 
 
-def _with_resized(op: OpContract, random: Random) -> SampleInput:
+class _NewChoice:
+    """Wants right calls with a choice that no call had yet, for as long as some are found."""
+
+    def __init__(self, op: OpContract) -> None:
+        self.choices, self._tries = choices_of(op), 0
+
+    def is_in(self, candidate: Candidate) -> bool:
+        self._tries += 1
+        if self._tries > _TRIES:
+            self.choices = []
+        is_new = any(each in candidate.scalars.items() for each in self.choices)
+        return (is_new or not self.choices) and candidate.is_right()
+
+    def keep(self, given: Arguments) -> Arguments:
+        if all(each.numel() for each in given.values() if isinstance(each, torch.Tensor)):
+            self.choices = [each for each in self.choices if each not in given.items()]
+            self._tries = 0
+        return given
+
+
+def _with_resized(op: OpContract, random: Random, new: _NewChoice) -> SampleInput:
     """Draw a call whose dims all differ, and the same call with other dims."""
     for _ in range(_TRIES):
-        candidate, _ = draw_candidate(op, random, Candidate.is_right, _SIZES)
+        candidate, _ = draw_candidate(op, random, new.is_in, _SIZES)
         candidate.lay_plainly()
         try:
             candidate.draw_sizes(_SIZES, are_distinct=True)
@@ -87,10 +112,10 @@ def _with_resized(op: OpContract, random: Random) -> SampleInput:
             pairs = zip(sizes, _sizes(candidate), strict=True)
             if any(one != other and min(one, other) < 2 for one, other in pairs):
                 continue
-            return replace(sample, resized=as_sample(op, candidate.arguments()))
+            return replace(sample, resized=as_sample(op, new.keep(candidate.arguments())))
         except (ValueError, IndexError):
             continue
-    return as_sample(op, draw(op, random))
+    return as_sample(op, draw_candidate(op, random, Candidate.is_right)[1])
 
 
 def _dims(candidate: Candidate) -> list[int]:

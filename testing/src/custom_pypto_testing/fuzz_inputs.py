@@ -15,7 +15,7 @@ from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.schema import Argument
 
 from .case import Case
-from .sample_generator import Arguments, Candidate, DrawingError, draw, draw_candidate
+from .sample_generator import Arguments, Candidate, DrawingError, constants_of, draw, draw_candidate
 
 if TYPE_CHECKING:
     from .ops_under_test import Op
@@ -151,8 +151,7 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
 def _scalars(op: OpContract, argument: Argument) -> Sequence[Any]:
     match argument.type.removesuffix("?"):
         case "str":
-            known = [each for each in op.selectors.get(argument.name, ()) if each is not None]
-            return (*known, *_TEXTS, None, 3)
+            return (*constants_of(op, argument.name), *_TEXTS, None, 3)
         case "bool":
             return (True, False, None, 2, "yes")
         case "int" | "SymInt":

@@ -14,6 +14,7 @@ import torch
 from custom_pypto.core.call_text import name_dtype
 from custom_pypto_contract import checks, expression
 from custom_pypto_contract.contract import OpContract, Rule, Tensor
+from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.evaluate import evaluate
 from custom_pypto_contract.expression_names import names_in
 from custom_pypto_contract.nodes import INDEX
@@ -456,43 +457,51 @@ def _blame(op: OpContract) -> str:
     if not broken:
         named = "; ".join(text for text, _ in errors.most_common(3))
         return f"their tensors cannot be made: {named}"
-    drawn = f"(the sizes drawn are at most {max(SIZES)})"
+    drawn = f"(drawn: sizes of at most {max(SIZES)}, scalars such as {candidate.scalars})"
     if never := [text for text, count in broken.items() if count == _BLAMED]:
-        return f"none satisfies {' and '.join(never)}: no call may {drawn}"
+        return f"none satisfies {' and '.join(never)}: perhaps no call can {drawn}"
     named = ", ".join(text for text, _ in broken.most_common(3))
-    return f"most break {named}: no call may satisfy all {drawn}"
+    return f"most break {named}: perhaps no call can {drawn}"
 
 
 def _scalar(op: OpContract, argument: Argument, random: Random) -> Any:
-    default = argument.default_value
     if argument.is_optional and random.random() < 0.5:
         return None
-    match argument.type.removesuffix("?"):
-        case "str":
-            return random.choice(op.selectors.get(argument.name) or [default or ""])
-        case "bool":
-            return random.random() < 0.5
-        case "float" | "int":
-            return random.choice(_numbers(op, argument.name))
-        case "ScalarType":
-            return random.choice((torch.float16, torch.float32))
-        case "Device":
-            return torch.device("cpu")
-    if argument.type.removesuffix("?").endswith("[]"):
-        return []
-    raise DrawingError(f"{op.name}: no {argument.type} can be drawn for {argument.name!r}")
+    is_list = argument.type.removesuffix("?").endswith("[]")
+    return [] if is_list else random.choice(_values(op, argument.name))
+
+
+def constants_of(op: OpContract, name: str) -> list[Any]:
+    """Return what a scalar's own rules compare it with, and its values that select shapes."""
+    found = dict.fromkeys(op.selectors.get(name, ()))
+    for node in (node for rule in _own_rules(op, name) for node in ast.walk(rule.check)):
+        match node:
+            case ast.Constant(value) if value is not None:
+                found[value] = None
+            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
+                found[-value] = None
+            case ast.Name(dtype) if dtype in DTYPES:
+                found[getattr(torch, dtype)] = None
+    return [*found]
+
+
+def choices_of(op: OpContract) -> list[tuple[str, Any]]:
+    """Return the scalars that have few values, once with each of these."""
+    return [
+        (each.name, value)
+        for each in op.arguments
+        for value in (*op.values_of(each.name), *constants_of(op, each.name))
+        if value is not None and (isinstance(value, str) or value in op.values_of(each.name))
+    ]
+
+
+def _own_rules(op: OpContract, name: str) -> list[Rule]:
+    return [rule for rule in op.rules if name in rule.names <= {name, *DTYPES}]
 
 
 def limits_of(op: OpContract, name: str) -> list[float]:
     """Return the numbers that rules compare a scalar with, and some near them."""
-    limits: dict[float, None] = {}
-    nodes = (node for rule in op.rules if rule.names == {name} for node in ast.walk(rule.check))
-    for node in nodes:
-        match node:
-            case ast.Constant(int() | float() as value):
-                limits[float(value)] = None
-            case ast.UnaryOp(ast.USub(), ast.Constant(int() | float() as value)):
-                limits[-float(value)] = None
+    limits = (float(each) for each in constants_of(op, name) if isinstance(each, int | float))
     return [limit + step for limit in limits for step in (0.0, 0.125, -0.125, 0.5, -0.5)]
 
 
@@ -510,23 +519,33 @@ def rules_of_choices(op: OpContract) -> list[Rule]:
 
 
 @cache
-def _numbers(op: OpContract, name: str) -> list[Any]:
-    """Return numbers for a scalar that its own rules allow; the usual ones, if they allow none."""
-    argument, limits = op.argument(name), limits_of(op, name)
-    default = argument.default_value
-    values: list[Any] = [default or 0.5, 0.125, *limits]
-    if argument.type.startswith("int"):
-        if isinstance(default, int) and default >= _NO_LIMIT:
-            return [default, default, default, 5]
-        small = default if isinstance(default, int) and default < 100 else 1
-        named = (int(each) for each in limits if each.is_integer() and each < 100)
-        values = [small, 0, 3, 5, 7, 20, *named]
-    rules = [rule for rule in op.rules if rule.names == {name}]
+def _values(op: OpContract, name: str) -> list[Any]:
+    """Return values for a scalar that its own rules allow; the usual ones, if they allow none."""
+    argument, limits, constants = op.argument(name), limits_of(op, name), constants_of(op, name)
+    default, kind = argument.default_value, argument.type.removesuffix("?")
+    numbers = [int(each) for each in limits if each.is_integer()]
+    low = [each for each in numbers if each < 100]
+    near = [each + step for each in numbers for step in range(-9, 10)]
+    small = default if isinstance(default, int) and default < 100 else 1
+    is_unlimited = isinstance(default, int) and default >= _NO_LIMIT
+    usual: dict[str, list[Any]] = {
+        "str": [default or "", *constants],
+        "bool": [False, True],
+        "float": [default or 0.5, 0.125, *limits],
+        "int": [default, default, default, 5] if is_unlimited else [small, 0, 3, 5, 7, 20, *low],
+        "ScalarType": [torch.float16, torch.float32, *constants],
+        "Device": [torch.device("cpu")],
+    }
+    if kind not in usual:
+        raise DrawingError(f"{op.name}: no {kind} can be drawn for {name!r}")
+    values = [*usual[kind], *(each for each in op.values_of(name) if each is not None)]
 
-    def is_allowed(value: float) -> bool:
-        return next(broken_rules(op, rules, lambda _: value), None) is None
+    def is_allowed(value: Any) -> bool:
+        shown = name_dtype(value) if isinstance(value, torch.dtype) else value
+        known = {name: shown, **{each: each for each in DTYPES}}
+        return not any(broken_rules(op, _own_rules(op, name), known.__getitem__))
 
-    return [*filter(is_allowed, values)] or values
+    return [*filter(is_allowed, values)] or [*filter(is_allowed, near)] or values
 
 
 @cache

@@ -27,6 +27,7 @@ from .sample_generator import (
     DrawingError,
     applies,
     broken_rules,
+    choices_of,
     describe_rule,
     draw_candidate,
     limits_of,
@@ -148,10 +149,11 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
     """Break a rule over scalars: change one of them in a valid call."""
     rule = op.rules[number]
     scalars = [each for each in op.rules if op.reads_only_scalars(each)]
+    words = [value for _, value in choices_of(op) if isinstance(value, str)]
     values: dict[str, list[Sequence[Any]]] = {
         "int": [_WRONG_INTS],
         "bool": [(False, True)],
-        "str": [_words(op)],
+        "str": [[*words, "no such word"]],
     }
     wanted: list[tuple[str, Sequence[Any]]] = []
     for argument in (each for each in op.arguments if each.name in rule.names):
@@ -174,12 +176,6 @@ def _of_scalars(op: OpContract, number: int, random: Random) -> Iterator[Violati
             if broken[:1] == [rule] and all(one.argument == rule.argument for one in broken):
                 yield Violation(f"rule {number}", rule.argument, given)
                 wanted.remove(each)
-
-
-def _words(op: OpContract) -> list[Any]:
-    """The strings that select variants in any choice, and one that selects none."""
-    found = [value for values in op.selectors.values() for value in values]
-    return [*(value for value in found if isinstance(value, str)), "no such word"]
 
 
 def _of_tensors(op: OpContract, random: Random) -> Iterator[Violation]:

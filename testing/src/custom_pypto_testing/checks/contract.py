@@ -93,7 +93,9 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
         of_kernel = refusal_of(call.run)
         texts = [("the kernel", of_kernel)]
         if each.rule != "values":
-            texts.append(("the fake", _refusal_of_fake(call)))
+            # Where one is on meta, the dispatcher calls the fake. FakeTensorMode takes longer.
+            is_mixed = any(tensor.is_meta for tensor in call.tensors.values())
+            texts.append(("the fake", refusal_of((call if is_mixed else call.map(Twins())).run)))
         what = f"{op.name}, with {each.rule} of argument '{each.argument}' broken"
         # A rule for each tensor of a list names the first that breaks it.
         index = r"(\[\d+\])?" if each.rule.startswith("rule ") else ""
@@ -108,9 +110,3 @@ def check_refusals(op: Op, note: Callable[[str], None]) -> None:
                 raise AssertionError(f"{what}: the kernel says {of_kernel!r}, the fake {text!r}")
     for rule in untested_rules(op.contract, broken):
         note(rule)
-
-
-def _refusal_of_fake(call: Case) -> str:
-    # Where one is on meta, the dispatcher calls the fake. FakeTensorMode takes ten times as long.
-    is_mixed = any(each.is_meta for each in call.tensors.values())
-    return refusal_of((call if is_mixed else call.map(Twins())).run)

@@ -89,10 +89,11 @@ def _check_calls(
         except AssertionError as error:
             wrong.append(f"{name}: {error}")
         except RuntimeError as error:
-            text = _find_refusal(case, error)
-            if not text:
+            # The op's own error about an argument; a compiler may quote it.
+            _, own, text = str(error).partition(f"{case.name}: argument '")
+            if not own:
                 raise
-            refused.append(f"{name}: {text}")
+            refused.append(f"{name}: {own}{text.partition(chr(10))[0]}")
             continue
         count += 1
     if wrong:
@@ -120,9 +121,3 @@ def _calls_of(op: Op) -> Iterator[Case]:
     # Few contracts allow so little that none can be drawn.
     with suppress(DrawingError):
         yield from drawn_cases(op)
-
-
-def _find_refusal(case: Case, error: RuntimeError) -> str:
-    """Return the op's own error about an argument, which a compiler may quote; else ''."""
-    start = str(error).find(f"{case.name}: argument '")
-    return "" if start < 0 else str(error)[start:].partition("\n")[0]

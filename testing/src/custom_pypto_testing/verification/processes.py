@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from custom_pypto_cli import subprocess_call
-from custom_pypto_cli.subprocess_call import Outcome
 
 from . import isolated_checks
 from .report import FASTER, SWITCHED, Result, Verdict
@@ -140,15 +139,11 @@ class Verification:
             yield Result(subject, run.setting, **{**each, "verdict": verdict})
             seconds -= each["seconds"]
         if not outcome.ok:
-            text = _describe_end(outcome, progressed.get("call", ""))
+            call = progressed.get("call", "")
+            text = f"{outcome.failure}\nthe last call was {call}" if call else outcome.failure
+            # torch_npu prints the cause of some errors, which then say "as above".
+            if outcome.trace not in text:
+                text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
             # A process may also crash when it has done all.
             check = checks[min(len(done), len(checks) - 1)]
             yield Result(subject, run.setting, check, Verdict.FAILED, text, seconds)
-
-
-def _describe_end(outcome: Outcome, call: str) -> str:
-    text = f"{outcome.failure}\nthe last call was {call}" if call else outcome.failure
-    # torch_npu prints the cause of some errors, which then say "as above".
-    if outcome.trace not in text:
-        text = f"{text}\nthe process printed, at the end:\n{outcome.trace}"
-    return text
