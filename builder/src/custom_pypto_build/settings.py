@@ -20,7 +20,7 @@ TABLE = "tool.custom-pypto"
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
 ISA_KINDS = ("bf16", "int8")
 """Sources of kernels that multiply such numbers are compiled for further instruction sets."""
-_ISA_KEYS = {"": "sources", **{kind: f"{kind}-sources" for kind in ISA_KINDS}}
+_ISA = {"": "sources", **{kind: f"{kind}-sources" for kind in ISA_KINDS}}
 _LONGEST_NAME = 255
 _STRINGS = list_of(tables.filled_text, "a list of non-empty strings")
 _SOURCES = list_of(
@@ -64,7 +64,7 @@ KEYS = {
     "cxx-flags": _FLAGS,
     "opp": tables.filled_text,
     "requires-ops": _OPS,
-    "isa": record({**dict.fromkeys(_ISA_KEYS.values(), _SOURCES), "cxx-flags": _FLAGS}),
+    "isa": record({**dict.fromkeys(_ISA.values(), _SOURCES), "cxx-flags": _FLAGS}),
     "ascendc": _SOURCES,
     "simulated-kernels": _simulated_kernels,
 }
@@ -222,9 +222,7 @@ def _sources(root: Path, table: Mapping[str, Any]) -> tuple[tuple[str, ...], dic
         return (), {}
     paths = _match(root, "sources", table["sources"])
     isa = table.get("isa", {})
-    of_kind = {
-        kind: _match(root, f"isa.{key}", isa.get(key, ())) for kind, key in _ISA_KEYS.items()
-    }
+    of_kind = {kind: _match(root, f"isa.{key}", isa.get(key, ())) for kind, key in _ISA.items()}
     isa_paths = sorted(set(chain.from_iterable(of_kind.values())))
     if "isa" in table and not isa_paths:
         raise TableError(f"{TABLE}.isa.sources", "is missing; name the C++ files to compile")

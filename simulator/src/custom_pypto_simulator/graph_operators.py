@@ -113,10 +113,6 @@ def _unsqueeze(x: Tensor, *, axes: Ints = ()) -> Tensor:
     return x
 
 
-def _squeeze(x: Tensor, *, axis: Ints = ()) -> Tensor:
-    return x.squeeze(tuple(axis)) if axis else x.squeeze()
-
-
 def _softmax(x: Tensor, *, axes: Ints = (-1,), half_to_float: bool = False) -> Tensor:
     if len(axes) != 1:
         raise ValueError("SoftmaxV2 over several axes is not emulated")
@@ -214,7 +210,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     ),
     "SoftmaxV2": _softmax,
     "Sort": _sort,
-    "Squeeze": _squeeze,
+    "Squeeze": lambda x, *, axis=(): x.squeeze(tuple(axis)) if axis else x.squeeze(),
     "StridedSlice": _strided_slice,
     "Swish": torch.nn.functional.silu,
     "TensorMove": copy_on_device,

@@ -45,16 +45,12 @@ Sum step(Sum sum, Factor a) { return vbfdotq_f32(sum, a, a); }
 using Sum = Ints;
 using Factor = __m512i;
 constexpr int kWork = 8;
-Sum step(Sum sum, Factor a) {
-  return reinterpret_cast<Sum>(_mm512_dpbusd_epi32(reinterpret_cast<__m512i>(sum), a, a));
-}
+Sum step(Sum sum, Factor a) { return (Sum)_mm512_dpbusd_epi32((Factor)sum, a, a); }
 #elif defined(CUSTOM_PYPTO_INT8) && defined(__AVXVNNI__)
 using Sum = Ints;
 using Factor = __m256i;
 constexpr int kWork = 8;
-Sum step(Sum sum, Factor a) {
-  return reinterpret_cast<Sum>(_mm256_dpbusd_avx_epi32(reinterpret_cast<__m256i>(sum), a, a));
-}
+Sum step(Sum sum, Factor a) { return (Sum)_mm256_dpbusd_avx_epi32((Factor)sum, a, a); }
 #elif defined(CUSTOM_PYPTO_INT8) && defined(__ARM_FEATURE_MATMUL_INT8)
 using Sum = int32x4_t;
 using Factor = int8x16_t;

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from custom_pypto_contract.call import Call
     from custom_pypto_contract.contract import OpContract
 
-    from .evaluation import Evaluation
-
 
 def fake_kernel(contract: LazyContract) -> Callable[..., Any]:
     """Return the fake kernel of an op, for symbolic and concrete sizes alike.
@@ -56,7 +54,7 @@ def checked_fake(contract: LazyContract, fake: Callable[..., Any]) -> Callable[.
     return checked
 
 
-def _evaluate(contract: LazyContract, given: dict[str, Any]) -> Evaluation:
+def _evaluate(contract: LazyContract, given: dict[str, Any]) -> Any:
     from .evaluation import Evaluation
 
     try:
