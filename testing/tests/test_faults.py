@@ -176,7 +176,6 @@ def fail(note: str) -> None:
     raise AssertionError(note)
 
 
-GRADIENTS = partial(checks.check_gradients, note=fail)
 EMPTY = partial(Fault, schema="several(Tensor x) -> Tensor[]", backward=lambda ctx, grad: grad)
 GRAIN = 1024
 LARGE = partial(
@@ -368,7 +367,9 @@ FAULTS = {
         error=Exception,
     ),
     "wrong gradient": Fault(
-        GRADIENTS, "the gradients with respect to x are wrong: Jac", backward=lambda ctx, g: g * 3
+        checks.check_gradients,
+        "the gradients with respect to x are wrong: Jac",
+        backward=lambda ctx, g: g * 3,
     ),
     "wrong second gradient": SQUARE(
         checks.check_second_gradients, "the second-order gradients with respect to x"
@@ -381,11 +382,14 @@ FAULTS = {
         expect_one_device,
         resized=(vector(9), vector(9, seed=1)),
     ),
-    "right first gradient where the second is wrong": SQUARE(GRADIENTS, ""),
+    "right first gradient where the second is wrong": SQUARE(checks.check_gradients, ""),
     "argument without a gradient": Fault(
-        GRADIENTS, "to y$", torch.add, None, PLUS, (X, Y), None, None, lambda ctx, g: (g, None)
+        checks.check_gradients,
+        "no gradient flows to y, on which the results",
+        *(torch.add, None, PLUS, (X, Y)),
+        backward=lambda ctx, g: (g, None),
     ),
-    "no result with a gradient": EMPTY(GRADIENTS, "none flows to x$", lambda x: []),
+    "no result with a gradient": EMPTY(checks.check_gradients, "", lambda x: []),
     "no second gradient": EMPTY(checks.check_second_gradients, "", lambda x: []),
     "right second gradient": Fault(
         checks.check_second_gradients, "", backward=lambda ctx, grad: grad * 2

@@ -208,10 +208,10 @@ class Conformance:
             if not written_case.is_on_cpu:
                 note(f"{written_case.id}: only aot_eager; inductor compiles for the CPU")
 
-    def test_gradients(self, gradient_case: Case | None, note: Note) -> None:
+    def test_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradcheck`."""
         if gradient_case is not None:
-            checks.check_gradients(gradient_case, note)
+            checks.check_gradients(gradient_case)
 
     def test_second_gradients(self, gradient_case: Case | None) -> None:
         """`torch.autograd.gradgradcheck`."""
