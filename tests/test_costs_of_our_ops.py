@@ -50,24 +50,6 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
         "coff": 2,
     },
     "linear": lambda _: {"input": meta(2, 3, 64), "weight": meta(48, 64), "bias": meta(48)},
-    "npu_weight_quant_batchmatmul": lambda _: {
-        "x": meta(2, 3, 64),
-        "weight": meta(8, 48, dtype=torch.int32),
-        "antiquant_scale": meta(2, 48),
-        "antiquant_group_size": 32,
-    },
-    "npu_grouped_matmul": lambda _: {
-        "x": [meta(6, 64)],
-        "weight": [meta(3, 64, 48)],
-        "group_list": meta(3, dtype=torch.int64),
-        "group_type": 0,
-        "split_item": 2,
-    },
-    "npu_quant_matmul": lambda _: {
-        "x1": meta(2, 3, 64, dtype=torch.int8),
-        "x2": meta(64, 48, dtype=torch.int8),
-        "scale": meta(48, dtype=torch.float32),
-    },
     "npu_mhc_pre": lambda _: {
         "x": meta(5, 4, 16),
         "phi": meta(24, 64, dtype=torch.float32),
@@ -91,9 +73,6 @@ MULTIPLY_ADDS = {
     "npu_sparse_attention_pto": TOKENS * (OF_MLA + OF_INDEXER) + OF_SCORES + OF_ATTENTION,
     "npu_compressor": 24 * 64 * 2 * 48,
     "linear": 6 * 64 * 48,
-    "npu_weight_quant_batchmatmul": 6 * 64 * 48,
-    "npu_grouped_matmul": 6 * 64 * 48,
-    "npu_quant_matmul": 6 * 64 * 48,
     "npu_mhc_pre": 5 * 64 * (24 + 1),
 }
 # Of the caches: what is written, or read. 64 blocks are fewer than two tables of 40 can hold.
@@ -121,9 +100,6 @@ BYTES = {
     # 24 tokens, of which each writes 96 numbers of the state; 2 * 3 rows.
     "npu_compressor": 2 * 64 * (24 + 96) + 4 * (4 * 48 + 24 * 96) + 2 * 6 * 24,
     "linear": 2 * (6 * 64 + 48 * 64 + 6 * 48),
-    "npu_weight_quant_batchmatmul": 2 * (6 * 64 + 2 * 48 + 6 * 48) + 32 * 48,
-    "npu_grouped_matmul": 2 * (6 * 64 + 3 * 48 * 64 + 6 * 48),
-    "npu_quant_matmul": 6 * 64 + 64 * 48 + 4 * 48,
     "npu_mhc_pre": 2 * 5 * (64 + 16) + 4 * (24 * 64 + 5 * (4 + 16)),
 }
 

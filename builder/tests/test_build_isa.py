@@ -89,7 +89,6 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Its kernels multiply numbers of each kind."""
     table = TABLE.replace("]\nsources", "]\nbf16-sources")
     table += 'int8-sources = ["csrc/kernels.cpp"]\n'
     header = HEADER.replace("CUSTOM_PYPTO_K", "CUSTOM_PYPTO_BF16_INT8_K")

@@ -141,7 +141,6 @@ def test_a_padded_step_copies_no_keys() -> None:
 
 @pytest.mark.parametrize("has_key", [False, True])
 def test_gradients_flow_through_it(has_key: bool) -> None:
-    """A derivative for the queries reads the keys of its step, also after the next one."""
     cache, query = GrowingCache(CONFIG), torch.ones(48, requires_grad=True)
     key, value = torch.ones(1, 1, 2, 48, requires_grad=has_key), torch.ones(1, 1, 2, 16)
     with torch.enable_grad():

@@ -66,7 +66,6 @@ def test_a_bias_of_integers_wraps_as_torch_does() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16], ids=str)
 def test_rows_of_zeros_infinities_and_nan_have_a_scale(columns: int, dtype: torch.dtype) -> None:
     rows = torch.ones(4, columns, device="cpu", dtype=dtype)
-    # NaN whose lowest bits are no zeros, too.
     nan = torch.tensor(0x7FFFFFFF, dtype=torch.int32).view(torch.float32).item()
     rows[:, -1] = torch.tensor([-3.0, 0.0, float("inf"), nan])
     rows[1] = 0

@@ -47,8 +47,7 @@ def test_a_weight_that_is_not_transposed_gives_the_same() -> None:
 
 def test_int4_is_packed_and_unpacked() -> None:
     numbers = integers(4, 3, 5, 16)
-    unsigned = (numbers & 7).to(torch.uint8)
-    for each in (numbers, numbers[..., :0], unsigned, integers(4, 16, 3).t()):
+    for each in (numbers, numbers[..., :0], (numbers & 7).byte(), integers(4, 16, 3).t()):
         assert torch.equal(unpack_int4(pack_int4(each)), each.to(torch.int8))
     assert pack_int4(torch.arange(-8, 0)).item() == -0x01234568
     with pytest.raises(ValueError, match="multiple of 8"):

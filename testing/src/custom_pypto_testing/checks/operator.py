@@ -141,14 +141,11 @@ def _check_gradients(case: Case, check: Callable[..., bool], what: str) -> None:
             found = (
                 torch.autograd.grad(sums, given, allow_unused=True) if sums else [None] * len(given)
             )
-            flows = {name: each is not None for name, each in zip(inputs, found, strict=True)}
-            run([name for name in inputs if flows[name]])
+            flows = [name for name, each in zip(inputs, found, strict=True) if each is not None]
+            run(flows)
             # A keyword-only argument need not have a gradient.
-            absent = [name for name in case.differentiable if not flows[name]]
-            fault = (
-                f"no gradient flows to {', '.join(absent)}, on which the results depend: return it,"
-                " or make the argument keyword-only"
-            )
+            absent = [name for name in case.differentiable if name not in flows]
+            fault = f"backward has no gradient for {', '.join(absent)}; the results depend on it"
             run(absent)
     except RuntimeError as error:
         raise AssertionError(f"{case.name}: {fault}: {error}") from error

@@ -5,9 +5,8 @@
 #include <custom_pypto/abi.h>
 
 // The lists of the processor families, beside `portable`, which is in every family. Each calls
-// `any(isa, ...)` for instruction sets of all kernels, and `bf16(isa, ...)` and `int8(isa, ...)`
-// for sets of kernels that multiply such numbers. A later instruction set is better than an earlier
-// one of the same list.
+// `any(isa, ...)` for sets of all kernels, and `bf16(isa, ...)` and `int8(isa, ...)` for those of
+// kernels that multiply such numbers. A later set of a list is better than an earlier one.
 #define CUSTOM_PYPTO_X86_64_ISAS(any, bf16, int8, ...)                         \
   any(avx2, __VA_ARGS__) int8(avx2_vnni, __VA_ARGS__) any(avx512, __VA_ARGS__) \
       int8(avx512_vnni, __VA_ARGS__) bf16(avx512_bf16, __VA_ARGS__)

@@ -14,8 +14,7 @@
 // Every other source calls my_op::kernels().scale(in, out, count, factor).
 //
 // Kernels that multiply numbers of bf16 or int8 are compiled for further instruction sets: name
-// their source in bf16-sources, int8-sources, or both, and declare their table with
-// CUSTOM_PYPTO_BF16_KERNELS, CUSTOM_PYPTO_INT8_KERNELS, or CUSTOM_PYPTO_BF16_INT8_KERNELS.
+// their source in bf16-sources, int8-sources, or both, and use the macro below of that name.
 //
 // Such a source includes nothing of the standard library, ATen or torch: the linker would merge
 // inline functions compiled there with other files' functions, and older machines would crash. Its
