@@ -169,7 +169,7 @@ def test_what_a_composite_kernel_is_given_is_left_to_the_ops_that_it_calls(site:
     assert site.load("x = torch.ones(4); refusal(ops.first, x, [x[1:]])") is None
 
 
-WRONG = ["y, x", "x", "x, k", "x, *, k=3", "x, k=3, m=1", "x, k=2", "x, k=None"]
+WRONG = ["y, x", "x", "x, k", "x, *, k=3", "x, k=3, m=1", "x, k=2", "x, k=None", "x, k=1.0"]
 
 
 @pytest.mark.parametrize("arguments", WRONG)
@@ -186,8 +186,8 @@ def test_function_with_other_arguments_is_refused(site: Site, arguments: str, wh
 
 
 def test_defaults_are_compared_as_torch_reads_them(site: Site) -> None:
-    schema = "first(Tensor x, float a=1, int[2] b=3, int[] c=[1, 2], Device d='cpu') -> Tensor"
-    right = "lambda x, a=1, b=3, c=(1, 2), d='cpu': x + a"
+    schema = "first(Tensor x, float a=1, int[2] b=3, int[] c=[1, 2], int[] d=[]) -> Tensor"
+    right = "lambda x, a=1, b=3, c=(1, 2), d=(): x + a"
     site.install("first", hook(right, fake=right), ops=[schema], with_library=False)
     assert site.load("ops.first(torch.ones(1)).item()") == 2
 

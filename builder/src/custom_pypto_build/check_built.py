@@ -23,7 +23,7 @@ from custom_pypto_cli import plugin_list, subprocess_call
 from custom_pypto_contract import variables
 from custom_pypto_contract.aclnn_launch import REMEDY
 from custom_pypto_contract.dispatch_keys import DEVICE_KEYS
-from custom_pypto_contract.manifest import OPP_LIBRARY
+from custom_pypto_contract.manifest import GROUP, OPP_LIBRARY
 
 # torch's first import may take long on a machine that is busy building.
 TIME_LIMIT = 300.0
@@ -64,7 +64,7 @@ def check(plugin: str, distribution: str, opp: str) -> dict[str, Any]:
     except Exception as error:
         return {"skipped": f"torch cannot be imported: {error}"}
     # A module that imports core fails where it is imported first.
-    for entry in metadata.distribution(distribution).entry_points.select(name=plugin):
+    for entry in metadata.distribution(distribution).entry_points.select(group=GROUP, name=plugin):
         with suppress(Exception, SystemExit):
             import_module(entry.module)
     key = (plugin, distribution)

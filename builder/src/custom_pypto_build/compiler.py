@@ -83,7 +83,7 @@ def isa_flags(machine: str, kinds: Iterable[str] = ()) -> dict[str, tuple[str, .
         BuildError: core says nothing of instruction sets, or what it says cannot be read.
     """
     document = read_toml(core_include() / "custom_pypto" / "cpu" / "isa.toml")
-    further = [document[kind].get(machine, {}) for kind in kinds]
+    further = [document.get(kind, {}).get(machine, {}) for kind in kinds]
     flags: tuple[str, ...] = ()
     found: dict[str, tuple[str, ...]] = {}
     for family in ("any", machine):

@@ -267,7 +267,8 @@ class OpContract:
                 case ast.Compare(ast.Name(of), [ast.In()], [ast.Tuple(elements)]) if (
                     of == name and rule.when is None and not argument.is_optional
                 ):
-                    return [each.value for each in elements if isinstance(each, ast.Constant)]
+                    # A name is that of a dtype.
+                    return [ast.literal_eval(each) for each in elements if not names_in(each)]
         return [None]
 
     def reads_only_scalars(self, rule: Rule) -> bool:

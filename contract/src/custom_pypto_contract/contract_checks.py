@@ -287,7 +287,7 @@ def _check_selectors(op: OpContract) -> None:
     for selector, values in op.selectors.items():
         allowed = [*map(str, op.values_of(selector))]
         # What ops share may have variants that this one lacks.
-        for value in () if "None" in allowed or op.groups or op.templates else values:
+        for value in () if allowed in ([], ["None"]) or op.groups or op.templates else values:
             check_known(str(value), allowed, f"{selector} chooses for {value!r}, which no call has")
     for index, tensor in enumerate(op.tensors):
         earlier = [each.name for each in op.tensors[:index]]
@@ -337,7 +337,7 @@ def _check_integers(op: OpContract) -> None:
             with at(f"tensors.{tensor.name}.values"):
                 if len(limits) != 2 and not text.startswith("prefix_sums "):
                     raise ContractError(f"{text!r} is no range; write '0 .. N - 1'")
-                for each in limits:
+                for each in filter(None, map(str.strip, limits)):
                     _check_names_known(repr(text), names_in(parse(each)), names)
 
 

@@ -9,7 +9,6 @@ from itertools import chain
 from operator import eq
 from random import Random
 
-import torch
 from custom_pypto_contract.contract import OpContract
 from custom_pypto_plugin import SampleInput
 from torch.utils._pytree import tree_leaves
@@ -88,9 +87,7 @@ class _NewChoice:
         return (is_new or not self.choices) and candidate.is_right()
 
     def keep(self, given: Arguments) -> Arguments:
-        if all(each.numel() for each in given.values() if isinstance(each, torch.Tensor)):
-            self.choices = [each for each in self.choices if each not in given.items()]
-            self._tries = 0
+        self.choices, self._tries = [c for c in self.choices if c not in given.items()], 0
         return given
 
 

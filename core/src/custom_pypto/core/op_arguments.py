@@ -173,10 +173,14 @@ class OpArguments:
 
 
 def _is_default(value: Any, default: Any) -> bool:
-    """Whether torch makes the `default` of a schema from a value."""
+    """Whether torch makes the `default` of a schema from a value, such as int[2] from an int."""
     if isinstance(default, list):
-        value = list(value) if isinstance(value, list | tuple) else [value] * len(default)
-    return bool(value == default or (isinstance(default, torch.device) and value == str(default)))
+        values = list(value) if isinstance(value, list | tuple) else [value] * len(default)
+        return values == default and (bool(default) or isinstance(value, list | tuple))
+    if isinstance(default, torch.device) or isinstance(value, torch.dtype):
+        return isinstance(value, torch.dtype) or str(value) == str(default)
+    is_of_type = type(value) is type(default) or (type(value), type(default)) == (int, float)
+    return is_of_type and bool(value == default)
 
 
 def tensor_returns(schema: Any) -> tuple[bool, ...]:

@@ -91,7 +91,7 @@ def append(held: Tensor, new: Tensor) -> Tensor:
         return torch.cat([held, new], -2) if held.dim() > 1 else new
     # A derivative may need what is held, also if only the queries have gradients. torch.compile
     # cannot trace a write beyond a view's end. torch.cat reports what does not fit.
-    is_recorded = torch.is_grad_enabled() or torch.compiler.is_compiling()
+    is_recorded = torch.is_grad_enabled() or held.requires_grad or torch.compiler.is_compiling()
     if is_recorded or (held.numel() and not _fits(held, new)):
         return torch.cat([held, new], -2) if held.numel() else new
     length = held.shape[-2] if held.numel() else 0

@@ -25,7 +25,7 @@ _MOST_ROWS = 4  # of a head
 _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 _GROUPED = "DeepseekV4GroupedLinear"
 # Of each kv_b_proj: the state of its weight, and the part that makes latents, [N, L, P].
-_Kept = tuple[tuple[int, int], Tensor, Tensor]
+_Kept = tuple[tuple[int, int, int], Tensor, Tensor]
 _transposed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
 
@@ -44,7 +44,8 @@ def use_linear(model: nn.Module) -> None:
     compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
     not serve stays, with a warning. Call it before the first forward pass, in which those packages
     dequantise the weights or lay them out for their own kernels. The model can then no longer be
-    saved.
+    saved. Of a kv_b_proj, later changes through ``.data`` are seen if they change the first row of
+    a head.
     """
     replace_quantized(model, _is_torch_fast())
     if (difference := _difference_of_experts()) is not None:
@@ -72,6 +73,7 @@ def _is_of_experts(module: nn.Module) -> bool:
 
 
 def _is_torch_fast() -> bool:
+    # The op linear has no kernels of bf16.
     return core.cpu_isa("sparse_attention") in _WITH_BF16
 
 
@@ -139,9 +141,9 @@ def multiply_by_experts(
         # The numbers of rows depend on data, which no graph may.
         or torch.compiler.is_compiling()
         or needs_gradient
+        or not is_for_product(hidden_states, up)
         or tokens == 0
         or (tokens > _MOST_TOKENS and up.dtype != torch.float32 and _is_torch_fast())
-        or not is_for_product(hidden_states, up)
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
@@ -211,7 +213,7 @@ def _transpose(projection: nn.Linear, part: Tensor) -> Tensor:
     weight = projection.weight
     if weight.is_inference():  # it has no version
         return part.transpose(1, 2).contiguous()
-    state, rows = (weight.data_ptr(), weight._version), part[:, 0]
+    state, rows = (id(weight), weight.data_ptr(), weight._version), part[:, 0]
     kept = _transposed.get(projection)
     # Fused optimizers and writes to `.data` change no version, and another weight may have the
     # memory of one that is gone. A row of each head is compared, which takes no time beside the

@@ -137,10 +137,12 @@ class QuantizedRowsLinear(QuantizedLinear):
         self.register_buffer("row_scale", weights.row_scale)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        scales = self.scales
+        before = self.scales, self.row_scale
         applied = super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         # The op takes no scales of fp16, in which small ones are zero.
-        self.scales = scales.to(self.scales.device)
+        if not self.scales.is_meta and not before[0].is_meta:
+            self.scales = before[0].to(self.scales.device)
+            self.row_scale = None if before[1] is None else before[1].to(self.scales.device)
         return applied
 
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:

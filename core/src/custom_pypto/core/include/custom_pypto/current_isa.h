@@ -113,10 +113,10 @@ CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() 
   try {
     const custom_pypto::Isa of_process = custom_pypto::current_isa();
     const char* last = nullptr;
-#define CUSTOM_PYPTO_IF_UP_TO(each, ...) \
+#define CUSTOM_PYPTO_SET_NAME(each, ...) \
   if (custom_pypto::Isa::each <= of_process) last = #each;
-    CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY(CUSTOM_PYPTO_IF_UP_TO, )  // as custom_pypto_build defines
-#undef CUSTOM_PYPTO_IF_UP_TO
+    CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY(CUSTOM_PYPTO_SET_NAME, )  // defined by custom_pypto_build
+#undef CUSTOM_PYPTO_SET_NAME
     return last;
   } catch (const std::runtime_error&) {
     return nullptr;
