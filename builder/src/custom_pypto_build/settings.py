@@ -18,8 +18,7 @@ from .errors import BuildError
 
 TABLE = "tool.custom-pypto"
 SOURCE_SUFFIXES = (".cpp", ".cc", ".cxx")
-ISA_KINDS = ("bf16", "int8")
-"""Sources of kernels that multiply such numbers are compiled for further instruction sets."""
+ISA_KINDS = ("bf16", "int8")  # Sources of such products have further instruction sets.
 _ISA = {"": "sources", **{kind: f"{kind}-sources" for kind in ISA_KINDS}}
 _LONGEST_NAME = 255
 _STRINGS = list_of(tables.filled_text, "a list of non-empty strings")

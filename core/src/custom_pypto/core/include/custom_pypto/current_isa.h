@@ -107,16 +107,18 @@ inline Isa current_isa() {
 
 CUSTOM_PYPTO_NAMESPACE_END
 
+#ifndef CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY  // custom_pypto_build defines it
+#define CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY CUSTOM_PYPTO_FOR_EACH_ISA
+#endif
+
 // For core: the instruction set of this library's kernels; null when CUSTOM_PYPTO_CPU_ISA names one
 // that the machine lacks. Weak, because each source that includes this header defines it.
 CUSTOM_PYPTO_EXPORT __attribute__((weak)) const char* custom_pypto_cpu_isa_v1() noexcept {
   try {
-    const custom_pypto::Isa of_process = custom_pypto::current_isa();
     const char* last = nullptr;
 #define CUSTOM_PYPTO_SET_NAME(each, ...) \
-  if (custom_pypto::Isa::each <= of_process) last = #each;
-    CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY(CUSTOM_PYPTO_SET_NAME, )  // defined by custom_pypto_build
-#undef CUSTOM_PYPTO_SET_NAME
+  if (custom_pypto::Isa::each <= custom_pypto::current_isa()) last = #each;
+    CUSTOM_PYPTO_FOR_EACH_ISA_OF_LIBRARY(CUSTOM_PYPTO_SET_NAME, )
     return last;
   } catch (const std::runtime_error&) {
     return nullptr;

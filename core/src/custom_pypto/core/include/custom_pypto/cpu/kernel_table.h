@@ -53,9 +53,8 @@
 
 #endif
 
-// Declares `const Table& name()`: the table of the instruction set of this process, or of the last
-// one before it that these kernels have. It throws std::runtime_error when CUSTOM_PYPTO_CPU_ISA
-// names one that the machine lacks.
+// Declares `const Table& name()`: the table of the process's instruction set, or of the last before
+// it. Throws std::runtime_error when CUSTOM_PYPTO_CPU_ISA names one that the machine lacks.
 #define CUSTOM_PYPTO_KERNELS(Table, name) \
   CUSTOM_PYPTO_TABLES(CUSTOM_PYPTO_FOR_EACH_ISA, Table, name)
 #define CUSTOM_PYPTO_BF16_KERNELS(Table, name) \
