@@ -486,7 +486,7 @@ def constants_of(op: OpContract, name: str) -> list[Any]:
 
 
 def choices_of(op: OpContract) -> list[tuple[str, Any]]:
-    """Return the scalars that have few values, once with each of these."""
+    """Return (name, value) for each string and each listed value of the scalars."""
     return [
         (each.name, value)
         for each in op.arguments

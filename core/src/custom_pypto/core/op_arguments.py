@@ -177,8 +177,8 @@ def _is_default(value: Any, default: Any) -> bool:
     if isinstance(default, list):
         values = list(value) if isinstance(value, list | tuple) else [value] * len(default)
         return values == default and (bool(default) or isinstance(value, list | tuple))
-    if isinstance(default, torch.device) or isinstance(value, torch.dtype):
-        return isinstance(value, torch.dtype) or str(value) == str(default)
+    if isinstance(default, torch.device):
+        value, default = str(value), str(default)
     is_of_type = type(value) is type(default) or (type(value), type(default)) == (int, float)
     return is_of_type and bool(value == default)
 

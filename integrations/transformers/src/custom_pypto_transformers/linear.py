@@ -24,7 +24,7 @@ _MOST_ROWS = 4  # of a head
 # What transformers gives a module of experts, and its own code reads.
 _FLAGS = "has_gate has_bias is_transposed has_post_expert_norm _is_expert_parallel num_experts"
 _GROUPED = "DeepseekV4GroupedLinear"
-# Of each kv_b_proj: the state of its weight, and the part that makes latents, [N, L, P].
+# Of each kv_b_proj: its weight's state, a row of each head, and the part that makes latents.
 _Kept = tuple[tuple[int, int, int], Tensor, Tensor]
 _transposed: WeakKeyDictionary[nn.Module, _Kept] = WeakKeyDictionary()
 
