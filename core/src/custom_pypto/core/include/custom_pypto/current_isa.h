@@ -73,7 +73,7 @@ inline bool machine_has(Isa isa) {
 // The machine's best instruction set, or the one that `forced` names: the value of
 // CUSTOM_PYPTO_CPU_ISA, or null or empty for none. Throws std::runtime_error when `forced` is no
 // instruction set, or one that this machine lacks.
-inline Isa choose_isa(const char* forced) {
+CUSTOM_PYPTO_COLD inline Isa choose_isa(const char* forced) {
   Isa best = Isa::portable;
   std::string available;
   for (const auto& [isa, name] : kAllIsas) {

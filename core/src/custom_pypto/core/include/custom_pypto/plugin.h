@@ -80,7 +80,7 @@ class Registrar {
     detail::TorchLibrary library;
   };
 
-  void define(const char* op, const char* schema) {
+  CUSTOM_PYPTO_COLD void define(const char* op, const char* schema) {
     if (schemas_ == nullptr) {
       TorchLibraryHandle library = nullptr;
       detail::expect_success(
@@ -94,14 +94,14 @@ class Registrar {
     }
   }
 
-  void add(const char* op, const std::string& key, detail::BoxedKernel kernel) {
+  CUSTOM_PYPTO_COLD void add(const char* op, const std::string& key, detail::BoxedKernel kernel) {
     if (torch_library_impl(kernels(op, key), op, kernel, TORCH_ABI_VERSION) != AOTI_TORCH_SUCCESS) {
       throw RegistrationError(std::string(op) + ": torch refused the " + key +
                               " kernel: " + detail::torch_reason());
     }
   }
 
-  TorchLibraryHandle kernels(const char* op, const std::string& key) {
+  CUSTOM_PYPTO_COLD TorchLibraryHandle kernels(const char* op, const std::string& key) {
     for (const Kernels& each : kernels_) {
       if (each.key == key) return each.library.get();
     }

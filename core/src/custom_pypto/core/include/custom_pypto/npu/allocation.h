@@ -69,7 +69,7 @@ inline std::string difference(const Tensor& actual, const Tensor& expected) {
 
 // The function if it gives what torch's C interface does, for a small tensor; else null, with a
 // warning. Throws when torch cannot allocate.
-inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
+CUSTOM_PYPTO_COLD inline ApplyTensor checked(ApplyTensor apply_tensor, const Tensor& like) {
   if (apply_tensor == nullptr) return nullptr;
   const std::array<int64_t, 2> sizes{2, 3};
   const std::array<int64_t, 2> strides{3, 1};

@@ -110,6 +110,7 @@ class DirectTask final : public Task {
 template <typename Return, typename... P, std::size_t... I, typename... A>
 void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, void*, P...),
                    uint32_t blocks, std::index_sequence<I...>, const A&... arguments) {
+  keep_reports();
   LaunchDevice device;
   (add_device(device, ArgumentPlace{op, I + 1}, arguments), ...);
   const DeviceScope scope(device.index());

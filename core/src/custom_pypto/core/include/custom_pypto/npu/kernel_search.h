@@ -8,12 +8,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -79,21 +79,20 @@ inline bool is_folder(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-// The names in a folder, sorted; empty when it cannot be read.
-inline std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
+// The names in a folder; empty when it cannot be read.
+CUSTOM_PYPTO_COLD inline std::set<std::string> names_in(const std::string& folder) {
+  std::set<std::string> names;
   const std::unique_ptr<DIR, custom_pypto::detail::Deleter<closedir>> directory(
       opendir(folder.c_str()));
   if (directory == nullptr) return names;
   while (const dirent* entry = readdir(directory.get())) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    if (entry->d_name[0] != '.') names.emplace(entry->d_name);
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
 // The parts without the spaces around them; empty ones are left out.
-inline std::vector<std::string> split(const std::string& text, char separator) {
+CUSTOM_PYPTO_COLD inline std::vector<std::string> split(const std::string& text, char separator) {
   constexpr std::string_view kSpace = " \t\n\v\f\r";
   std::vector<std::string> parts;
   std::istringstream all(text);
@@ -137,7 +136,7 @@ inline std::string ascendc_stem() {
 
 // Why kernels that were compiled for an architecture cannot run here; "" when they can, or when
 // this NPU is not known.
-inline std::string explain_architecture(const std::string& architecture) {
+CUSTOM_PYPTO_COLD inline std::string explain_architecture(const std::string& architecture) {
   const std::string soc = soc_name();
   const std::string needed(architecture_of(soc));
   if (needed.empty() || needed == architecture) return "";
@@ -158,7 +157,7 @@ inline std::string package_folder() {
 
 // The build puts the plugin's AscendC kernels beside its library, a file for each architecture:
 // libcustom_pypto_my_op_ascendc_dav-2201.so.
-inline void add_compiled(std::vector<KernelLibrary>& found) {
+CUSTOM_PYPTO_COLD inline void add_compiled(std::vector<KernelLibrary>& found) {
   const std::string folder = package_folder() + "/lib";
   const std::string start = ascendc_stem() + "_";
   const std::size_t before = found.size();
@@ -179,7 +178,7 @@ inline void add_compiled(std::vector<KernelLibrary>& found) {
                    true});
 }
 
-inline void add_wheel(std::vector<KernelLibrary>& found) {
+CUSTOM_PYPTO_COLD inline void add_wheel(std::vector<KernelLibrary>& found) {
   add_compiled(found);
   const std::string opp = package_folder() + "/opp";
   if (!is_folder(opp)) {
@@ -197,7 +196,7 @@ inline void add_wheel(std::vector<KernelLibrary>& found) {
   }
 }
 
-inline void add_custom_packages(std::vector<KernelLibrary>& found) {
+CUSTOM_PYPTO_COLD inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   const auto add = [&](const std::string& package) {
     found.push_back({Origin::custom_package, library_of_package(package), ""});
     found.push_back(
@@ -227,7 +226,7 @@ inline void add_custom_packages(std::vector<KernelLibrary>& found) {
   found.push_back({Origin::custom_package, "", configuration + " has no load_priority"});
 }
 
-inline void add_cann(std::vector<KernelLibrary>& found) {
+CUSTOM_PYPTO_COLD inline void add_cann(std::vector<KernelLibrary>& found) {
   const std::string home = environment("ASCEND_HOME_PATH");
   if (home.empty()) {
     found.push_back({Origin::cann, "", "ASCEND_HOME_PATH is not set"});
@@ -246,7 +245,7 @@ inline void add_cann(std::vector<KernelLibrary>& found) {
 }
 
 // Why this process must not load the file, by the rule of torch_npu; "" when it may.
-inline std::string explain_owner(const std::string& path) {
+CUSTOM_PYPTO_COLD inline std::string explain_owner(const std::string& path) {
   struct stat status{};
   if (stat(path.c_str(), &status) != 0) return "";
   const uid_t owner = status.st_uid;
@@ -263,17 +262,15 @@ inline std::string explain_owner(const std::string& path) {
 // its build compiled, then its opp package), then the custom opp packages of the machine
 // (ASCEND_CUSTOM_OPP_PATH, then load_priority of ASCEND_OPP_PATH/vendors/config.ini), then CANN.
 // A library that is listed twice keeps its first place.
-inline std::vector<KernelLibrary> kernel_libraries() {
+CUSTOM_PYPTO_COLD inline std::vector<KernelLibrary> kernel_libraries() {
   std::vector<KernelLibrary> all;
   detail::add_wheel(all);
   detail::add_custom_packages(all);
   detail::add_cann(all);
   std::vector<KernelLibrary> libraries;
+  std::set<std::string> names;
   for (KernelLibrary& each : all) {
-    const bool again =
-        !each.name.empty() && std::any_of(libraries.begin(), libraries.end(),
-                                          [&](const auto& one) { return one.name == each.name; });
-    if (!again) libraries.push_back(std::move(each));
+    if (each.name.empty() || names.insert(each.name).second) libraries.push_back(std::move(each));
   }
   return libraries;
 }
@@ -315,7 +312,7 @@ namespace detail {
 
 // Opens a library, or says why it cannot be used. Called when the search reaches it, so that the
 // libraries behind the one that is used stay untouched.
-inline void open(KernelLibrary& library) {
+CUSTOM_PYPTO_COLD inline void open(KernelLibrary& library) {
   if (std::exchange(library.is_opened, true) || library.name.empty()) return;
   if (library.name.find('/') != std::string::npos) {
     library.problem =
@@ -336,7 +333,8 @@ inline void open(KernelLibrary& library) {
 
 // A line for each place, such as "CANN: libopapi.so: has none of these". Adjacent places with the
 // same result share one line. Libraries that were not opened are left out.
-inline std::vector<std::string> places(const std::vector<KernelLibrary>& libraries) {
+CUSTOM_PYPTO_COLD inline std::vector<std::string> places(
+    const std::vector<KernelLibrary>& libraries) {
   std::vector<std::string> lines;
   for (std::size_t i = 0, next = 0; i < libraries.size(); i = next) {
     const KernelLibrary& first = libraries[i];
@@ -360,7 +358,7 @@ inline std::vector<std::string> places(const std::vector<KernelLibrary>& librari
 
 // Why the functions of a kernel cannot be used together; "" when they can. A library also offers
 // the functions of the libraries that it is linked to.
-inline std::string explain_split(const Kernel& kernel) {
+CUSTOM_PYPTO_COLD inline std::string explain_split(const Kernel& kernel) {
   if (kernel.prepare == nullptr) return "";
   const std::string first = custom_pypto::detail::library_path(kernel.prepare);
   const std::string second = custom_pypto::detail::library_path(kernel.run);
@@ -375,7 +373,8 @@ inline std::string explain_split(const Kernel& kernel) {
 
 // Finds the first of `symbols` that any library has, in the first library that has it, with both
 // phases if it has two. `op` may be "".
-inline KernelSearch search_kernel(const std::string& op, const std::vector<const char*>& symbols) {
+CUSTOM_PYPTO_COLD inline KernelSearch search_kernel(const std::string& op,
+                                                    const std::vector<const char*>& symbols) {
   std::vector<KernelLibrary> libraries = kernel_libraries();
   std::vector<std::string> unfit;
   for (const char* symbol : symbols) {
@@ -411,9 +410,9 @@ inline KernelSearch search_kernel(const std::string& op, const std::vector<const
 }
 
 // The message of a search that found nothing.
-inline std::string explain_missing_kernel(const std::string& op,
-                                          const std::vector<const char*>& symbols,
-                                          const std::vector<std::string>& searched) {
+CUSTOM_PYPTO_COLD inline std::string explain_missing_kernel(
+    const std::string& op, const std::vector<const char*>& symbols,
+    const std::vector<std::string>& searched) {
   std::string names;
   std::string advice;
   for (const char* symbol : symbols) {

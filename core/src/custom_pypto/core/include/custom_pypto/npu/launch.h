@@ -80,7 +80,8 @@ inline void apply_deterministic_level(int64_t level) {
 
 enum class Phase { prepare, run };
 
-inline std::string failure_text(const Kernel& kernel, Phase phase, AclStatus code) {
+CUSTOM_PYPTO_COLD inline std::string failure_text(const Kernel& kernel, Phase phase,
+                                                  AclStatus code) {
   const std::string reason = recent_error();
   return kernel.title + " failed in phase " + (phase == Phase::prepare ? "1 (" : "2 (") +
          kernel.symbol + (phase == Phase::prepare ? "GetWorkspaceSize" : "") + ") with code " +
@@ -88,8 +89,8 @@ inline std::string failure_text(const Kernel& kernel, Phase phase, AclStatus cod
          " (the kernel is " + kernel.library + ", from " + origin_name(kernel.origin) + ")";
 }
 
-inline std::string no_workspace_text(const Kernel& kernel, uint64_t size,
-                                     const std::string& reason) {
+CUSTOM_PYPTO_COLD inline std::string no_workspace_text(const Kernel& kernel, uint64_t size,
+                                                       const std::string& reason) {
   return kernel.title + ": no memory for its workspace of " + std::to_string(size) +
          " bytes: " + reason;
 }
@@ -196,7 +197,8 @@ class Launch final : public Task {
   void* workspace_ = nullptr;
 };
 
-inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
+CUSTOM_PYPTO_COLD inline Tensor empty_workspace(const Kernel& kernel, uint64_t size,
+                                                int32_t device) {
   const std::array<int64_t, 1> sizes{static_cast<int64_t>(size)};
   const int32_t index = device < 0 ? current_device() : device;
   try {
@@ -224,6 +226,7 @@ void launch(const Kernel& kernel, const char* names, std::index_sequence<I...>,
     compare_launch(kernel, types, names);
   }
   const std::string& title = kernel.title;
+  keep_reports();
   LaunchDevice device;
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
   const DeviceScope scope(device.index());

@@ -85,14 +85,16 @@ inline TorchNpu find_torch_npu() {
         "the first call of an op on an NPU");
   }
   TorchNpu api{};
-  const auto find = [&](const char* mangled, const char* name, auto& function) {
-    custom_pypto::detail::find_loaded(torch_npu_library, mangled, function);
-    if (function != nullptr) return;
+  const auto fail = [&](const char* name) {
     const std::string path =
         custom_pypto::detail::library_path(reinterpret_cast<const void*>(api.stream));
     throw std::runtime_error("custom_pypto: the installed torch_npu (" +
                              (path.empty() ? torch_npu_library : path) + ") has no " + name +
                              ", which launching on an NPU needs; install torch_npu 2.10 or newer");
+  };
+  const auto find = [&](const char* mangled, const char* name, auto& function) {
+    custom_pypto::detail::find_loaded(torch_npu_library, mangled, function);
+    if (function == nullptr) fail(name);
   };
   find("_Z12GetAclStreamv", "GetAclStream", api.stream);
   find("_Z10RunAclCallRKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEERKSt8functionIFivEE",
