@@ -20,16 +20,16 @@ KERNELS = ("custom", "stock")
 """A machine has kernels of custom opp packages beside CANN's own, or only CANN's own."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
-SLOWEST = ("test_graph.py", "launch/test_launch.py", "test_eager.py", "test_verify.py")
-"""The files that take longest. Each of pytest's two processes begins with one. The second file
-needs no kernels of `opp`, which the first process compiles meanwhile."""
+SLOWEST = ("test_graph.py", "test_launch.py", "test_imported.py", "test_eager.py", "test_verify.py")
+"""The files that take longest. Each of pytest's processes begins with one. The second and the third
+need no kernels of `opp`, which the first process compiles meanwhile."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Longest files first, so that none is left to one process in the end."""
-    ranks = {HERE / name: rank for rank, name in enumerate(SLOWEST)}
-    assert all(path.exists() for path in ranks)
-    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
+    assert ranks.keys() <= {path.name for path in HERE.rglob("test_*.py")}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 @pytest.fixture(scope="session")
