@@ -23,7 +23,7 @@ void write(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs&) {
   const auto slots = custom_pypto::read_slots(Op::name, "slots", a.slots, cache,
                                               a.heads ? PaddingSlots::kept : PaddingSlots::refused);
   const auto* row = static_cast<const char*>(a.rows.const_data_ptr());
-  const auto element = custom_pypto::element_of(a.rows.scalar_type());
+  const auto element = custom_pypto::Element(custom_pypto::float_index(a.rows.scalar_type()));
   const auto bytes = static_cast<std::size_t>(s.D * custom_pypto::bytes_of(element));
   for (const int64_t slot : slots) {
     for (int64_t head = 0; head < s.N; ++head, row += bytes) {

@@ -27,7 +27,7 @@ Tensor product(const Tensor& rows, const Tensor& weight_of_any_strides) {
   task.weight = weight.const_data_ptr();
   task.last = task.out_stride = weight.size(0);
   task.out = out.mutable_data_ptr();
-  multiply_linear(kernels().linear[static_cast<int>(element_of(rows.scalar_type()))], task);
+  multiply_linear(kernels().linear[float_index(rows.scalar_type())], task);
   return out;
 }
 

@@ -55,7 +55,7 @@ using CompressKernel = void (*)(const RowTask<Real>& task);
 
 // The kernel of a dtype of rows.
 inline CompressKernel<float> compress_of(const Tensor& rows, float) {
-  return kernels().compress[static_cast<int>(custom_pypto::element_of(rows.scalar_type()))];
+  return kernels().compress[custom_pypto::float_index(rows.scalar_type())];
 }
 inline CompressKernel<double> compress_of(const Tensor&, double) {
   return [](const RowTask<double>& task) {

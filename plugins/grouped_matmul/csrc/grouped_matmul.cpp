@@ -166,7 +166,7 @@ Op::Outputs grouped_matmul_cpu(const Op::Arguments& a, const Op::CallShape& s) {
   const auto& kernels_of_weight = !is_scaled                            ? table.same
                                   : dtype_of_weight == ScalarType::Char ? table.int8
                                                                         : table.int4;
-  const cpu::LinearKernel& kernel = kernels_of_weight[static_cast<int>(element_of(dtype))];
+  const cpu::LinearKernel& kernel = kernels_of_weight[float_index(dtype)];
   std::vector<cpu::LinearTask> tasks;
   Tensors copies;
   int64_t row = 0;  // of a tensor that has the rows of all groups

@@ -59,7 +59,7 @@ void linear_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Output
   task.bias = has_bias ? bias.const_data_ptr() : nullptr;
   task.last = task.out_stride = sizes.columns;
   task.out = out.result.mutable_data_ptr();
-  multiply_linear(kernels().linear[static_cast<int>(element_of(rows.scalar_type()))], task);
+  multiply_linear(kernels().linear[float_index(rows.scalar_type())], task);
 }
 
 }  // namespace

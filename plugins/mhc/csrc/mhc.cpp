@@ -35,8 +35,7 @@ constexpr bool is_double(ScalarType dtype) { return dtype == ScalarType::Double;
 
 const Kernels& kernels_of(const Tensor& x) {
   const ScalarType dtype = x.scalar_type();
-  return kernels()
-      .of_dtype[is_double(dtype) ? kFloatElements : static_cast<int>(element_of(dtype))];
+  return kernels().of_dtype[is_double(dtype) ? kFloatElements : float_index(dtype)];
 }
 
 // The place of the kernels for n streams.

@@ -137,7 +137,7 @@ void quantise_cpu(const Quantise::Arguments& a, const Quantise::CallShape& s,
   constexpr int64_t kGrain = 1 << 15;
   const Tensor input = to_contiguous(a.input);
   const Tensor smooth = a.smooth_scales.has_value() ? to_contiguous(*a.smooth_scales) : input;
-  const auto kernel = kernels().dynamic_quant[static_cast<int>(element_of(input.scalar_type()))];
+  const auto kernel = kernels().dynamic_quant[float_index(input.scalar_type())];
   const auto* from = static_cast<const char*>(input.const_data_ptr());
   auto* y = static_cast<int8_t*>(out.y.mutable_data_ptr());
   auto* scale = static_cast<float*>(out.scale.mutable_data_ptr());

@@ -14,6 +14,17 @@
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {
+namespace {
+
+// Calls f with a number of the C++ type of `element`, which is fp32, fp16 or bf16.
+template <class F>
+void visit_element(Element element, const F& f) {
+  if (element == Element::fp32) return f(float{});
+  if (element == Element::fp16) return f(Half{});
+  return f(BFloat16{});
+}
+
+}  // namespace
 
 MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::CallShape& s)
     : a_(a),

@@ -90,7 +90,7 @@ VisibleRows visible_rows(const Forward::Arguments& a, const Forward::CallShape& 
 
 void attention(const Forward::Arguments& a, const Forward::CallShape& s,
                const Forward::Outputs& outputs) {
-  const auto element = static_cast<int>(element_of(a.q.scalar_type()));
+  const auto element = float_index(a.q.scalar_type());
   attend(Tokens(a, s, outputs),
          {kernels().attend[element], kernels().attend_panel, s.N, bytes_of(Element(element))});
 }

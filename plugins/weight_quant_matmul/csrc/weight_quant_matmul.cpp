@@ -50,7 +50,7 @@ void multiply_cpu(const Op::Arguments& a, const Op::CallShape& s, const Op::Outp
   task.out = out.result.mutable_data_ptr();
   const KernelTable& table = kernels();
   const auto& of_rows = weight.scalar_type() == ScalarType::Char ? table.int8 : table.int4;
-  multiply_linear(of_rows[static_cast<int>(element_of(rows.scalar_type()))], task);
+  multiply_linear(of_rows[float_index(rows.scalar_type())], task);
 }
 
 }  // namespace

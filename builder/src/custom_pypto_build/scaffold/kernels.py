@@ -73,8 +73,8 @@ _ISA_FUNCTION = """\
 // ops.toml has checked the arguments, and the outputs are allocated.
 void {op}_cpu(
     const ops::{op}::Arguments& a, const ops::{op}::CallShape&, const ops::{op}::Outputs& out) {{
-  const auto element = custom_pypto::element_of(a.{first}.scalar_type());
-  auto* loop = {plugin}_loops::kernels().{op}[static_cast<int>(element)];
+  const int index = custom_pypto::float_index(a.{first}.scalar_type());
+  auto* loop = {plugin}_loops::kernels().{op}[index];
 {calls}
 }}"""
 _ISA_HEADER = """\

@@ -1,4 +1,4 @@
-// The Element of a dtype, and the C++ type of an Element.
+// The Element of a dtype, and its place in tables.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -17,12 +17,12 @@ inline Element element_of(ScalarType dtype) {
   return Element::fp32;
 }
 
-// Calls f with a value of the C++ type of `element`, which is fp32, fp16 or bf16.
-template <class F>
-void visit_element(Element element, const F& f) {
-  if (element == Element::fp32) return f(float{});
-  if (element == Element::fp16) return f(Half{});
-  return f(BFloat16{});
+// The place of a dtype in a table of kFloatElements; throws std::runtime_error if it has none.
+inline int float_index(ScalarType dtype) {
+  const int index = static_cast<int>(element_of(dtype));
+  check(index < kFloatElements, "custom_pypto::float_index", "dtype",
+        "must be float32, float16 or bfloat16, got ", dtype);
+  return index;
 }
 
 CUSTOM_PYPTO_NAMESPACE_END
