@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from cpp_library import (
     BLOCKS,
+    HIDDEN,
     INCLUDE,
     SOURCES,
     Library,
     build,
     compile_command,
+    compile_library,
     errors,
     run,
     write_header,
@@ -63,6 +65,21 @@ def test_headers_compile_as_cpp20_for_a_newer_torch(tmp_path: Path) -> None:
     newer = ("-std=c++20", "-UTORCH_TARGET_VERSION", "-DTORCH_TARGET_VERSION=0x020d000000000000")
     include = f"-I{write_header(SOURCES / 'types.toml', tmp_path)}"
     run(compile_command("-fsyntax-only", *newer, include, SOURCES / "types.cpp"))
+
+
+CHOICE = """
+#include <custom_pypto/npu/launch.h>
+const custom_pypto::npu::KernelChoice choice("op", {"launched"});
+bool has_kernel() { return choice.try_get() != nullptr; }
+"""
+
+
+def test_a_library_without_launches_reports_its_choices_alone(tmp_path: Path) -> None:
+    source = tmp_path / "choice.cpp"
+    source.write_text(CHOICE)
+    library = Library(compile_library(source, tmp_path / "choice.so", "-O2", *HIDDEN))
+    defined = " ".join(library.symbols("--defined-only"))
+    assert re.findall("custom_pypto_npu_.*?_v1", defined) == [abi.NPU_KERNELS]
 
 
 def test_abi_version_is_the_one_of_the_manifest() -> None:

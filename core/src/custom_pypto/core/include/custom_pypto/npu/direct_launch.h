@@ -16,7 +16,7 @@
 #include <custom_pypto/message.h>
 #include <custom_pypto/npu/allocation.h>
 #include <custom_pypto/npu/argument.h>
-#include <custom_pypto/npu/kernel_report.h>
+#include <custom_pypto/npu/kernel_choice.h>
 #include <custom_pypto/npu/storage_format.h>
 #include <custom_pypto/npu/task.h>
 #include <custom_pypto/npu/torch_npu.h>
@@ -110,7 +110,6 @@ class DirectTask final : public Task {
 template <typename Return, typename... P, std::size_t... I, typename... A>
 void launch_direct(const std::string& op, Return (*function)(uint32_t, void*, void*, P...),
                    uint32_t blocks, std::index_sequence<I...>, const A&... arguments) {
-  keep_reports();
   LaunchDevice device;
   (add_device(device, ArgumentPlace{op, I + 1}, arguments), ...);
   const DeviceScope scope(device.index());

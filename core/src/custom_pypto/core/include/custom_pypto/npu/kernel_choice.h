@@ -4,7 +4,11 @@
 #include <custom_pypto/abi.h>
 #include <custom_pypto/npu/kernel_search.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <exception>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -15,6 +19,9 @@
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
+namespace detail {
+inline void keep_report() noexcept;
+}
 
 // Defined at namespace scope:
 //   const KernelChoice add_kernels("add_custom", {"aclnnAddCustom", "aclnnAdd"});
@@ -91,6 +98,7 @@ class KernelChoice {
   }
 
   void keep(KernelSearch&& found) const {
+    detail::keep_report();
     if (!found.fault.empty()) throw std::runtime_error(found.fault);
     if (found.kernel != nullptr) {
       state_.kernel = std::move(found.kernel);
@@ -109,6 +117,56 @@ namespace detail {
 // The choice of the one symbol that CUSTOM_PYPTO_EXEC_NPU_CMD names.
 template <typename Name>
 inline const KernelChoice named_kernel(nullptr, {Name::symbol()});
+
+// A line "<field>\t<value>", as core's kernel_queries.py reads it.
+CUSTOM_PYPTO_COLD inline void put(std::string& report, const char* field, std::string value) {
+  std::replace(value.begin(), value.end(), '\n', ' ');
+  report += std::string(field) + '\t' + value + '\n';
+}
+
+// For each choice, in the order of the source: its op, symbols, the kernel (if there is one) or why
+// it must not be used, and the places searched.
+CUSTOM_PYPTO_COLD inline std::string report_kernels() {
+  std::vector<const KernelChoice*> choices;
+  for (const KernelChoice* each = KernelChoice::first(); each != nullptr; each = each->next()) {
+    choices.insert(choices.begin(), each);
+  }
+  std::string report;
+  for (const KernelChoice* choice : choices) {
+    const KernelSearch search = choice->peek();
+    put(report, "op", choice->op());
+    for (const char* symbol : choice->symbols()) put(report, "candidate", symbol);
+    if (search.kernel != nullptr) {
+      put(report, "symbol", search.kernel->symbol);
+      put(report, "library", search.kernel->library);
+      put(report, "origin", origin_name(search.kernel->origin));
+    }
+    if (!search.fault.empty()) put(report, "fault", search.fault);
+    for (const std::string& place : search.searched) put(report, "searched", place);
+  }
+  return report;
+}
+
+// Returns how many bytes a report takes with its NUL, and writes it when `size` is at least that;
+// returns 0 when it failed.
+CUSTOM_PYPTO_COLD inline std::size_t copy_report(std::string (*make)(), char* text,
+                                                 std::size_t size) noexcept {
+  try {
+    const std::string all = make();
+    if (text != nullptr && size > all.size()) std::memcpy(text, all.c_str(), all.size() + 1);
+    return all.size() + 1;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+CUSTOM_PYPTO_EXPORT inline std::size_t custom_pypto_npu_kernels_v1(char* text,
+                                                                   std::size_t size) noexcept {
+  return copy_report(&report_kernels, text, size);
+}
+
+// Core finds it by name. Compilers leave it out of sources that use no choice.
+inline void keep_report() noexcept { asm volatile("" ::"r"(&custom_pypto_npu_kernels_v1)); }
 
 }  // namespace detail
 }  // namespace npu

@@ -1,6 +1,5 @@
-// What core asks a library: which NPU kernels its ops would use, and what launches pass, known
-// without a launch. Before the first launch of a kernel, core compares that with the header of the
-// kernel's opp package.
+// What launches pass, which core asks a library without a launch. Before the first launch of a
+// kernel, core compares that with the header of the kernel's opp package.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -9,19 +8,15 @@
 #include <custom_pypto/npu/kernel_search.h>
 #include <custom_pypto/npu/torch_npu.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
-#include <cstring>
-#include <exception>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
 namespace npu {
@@ -79,12 +74,40 @@ inline std::atomic<CompareLaunch>& comparison() noexcept {
   return given;
 }
 
+// For each launch by name: symbol, C types and arguments. Then the library of each opp package, in
+// the order of the search, whether it is there or not; opens none.
+CUSTOM_PYPTO_COLD inline std::string report_launches() {
+  std::string report;
+  for (const LaunchSite* site = LaunchSite::first(); site != nullptr; site = site->next) {
+    put(report, "launch", site->symbol);
+    put(report, "types", site->types);
+    put(report, "arguments", site->arguments);
+  }
+  for (const KernelLibrary& library : kernel_libraries()) {
+    if (library.origin == Origin::cann || library.is_ascendc || library.name.empty()) continue;
+    put(report, "package", library.name);
+  }
+  return report;
+}
+
+// Core calls it once a library is open.
+CUSTOM_PYPTO_EXPORT inline void custom_pypto_npu_compare_by_v1(CompareLaunch compare) noexcept {
+  comparison().store(compare, std::memory_order_release);
+}
+
+CUSTOM_PYPTO_EXPORT inline std::size_t custom_pypto_npu_launches_v1(char* text,
+                                                                    std::size_t size) noexcept {
+  return copy_report(&report_launches, text, size);
+}
+
 // Throws std::runtime_error when the kernel's header declares other arguments. `types` is the list
 // of a TypeList.
 template <std::size_t count>
 CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
                                       const std::array<const char*, count>& types,
                                       const char* arguments) {
+  // Core finds them by name. Compilers leave them out of sources that launch nothing.
+  asm volatile("" ::"r"(&custom_pypto_npu_compare_by_v1), "r"(&custom_pypto_npu_launches_v1));
   // Of kernels that are launched with several lists of types. Never destroyed.
   static std::mutex& mutex = *std::make_unique<std::mutex>().release();
   static auto& compared =
@@ -106,84 +129,6 @@ CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
   const std::lock_guard<std::mutex> lock(mutex);
   compared.insert(launch);
   kernel.compared.store(&types, std::memory_order_relaxed);
-}
-
-// A line "<field>\t<value>", as core's kernel_queries.py reads it.
-CUSTOM_PYPTO_COLD inline void put(std::string& report, const char* field, std::string value) {
-  std::replace(value.begin(), value.end(), '\n', ' ');
-  report += std::string(field) + '\t' + value + '\n';
-}
-
-// For each choice, in the order of the source: its op, symbols, the kernel (if there is one) or why
-// it must not be used, and the places searched.
-CUSTOM_PYPTO_COLD inline std::string report_kernels() {
-  std::vector<const KernelChoice*> choices;
-  for (const KernelChoice* each = KernelChoice::first(); each != nullptr; each = each->next()) {
-    choices.insert(choices.begin(), each);
-  }
-  std::string report;
-  for (const KernelChoice* choice : choices) {
-    const KernelSearch search = choice->peek();
-    put(report, "op", choice->op());
-    for (const char* symbol : choice->symbols()) put(report, "candidate", symbol);
-    if (search.kernel != nullptr) {
-      put(report, "symbol", search.kernel->symbol);
-      put(report, "library", search.kernel->library);
-      put(report, "origin", origin_name(search.kernel->origin));
-    }
-    if (!search.fault.empty()) put(report, "fault", search.fault);
-    for (const std::string& place : search.searched) put(report, "searched", place);
-  }
-  return report;
-}
-
-// For each launch by name: symbol, C types and arguments. Then the library of each opp package, in
-// the order of the search, whether it is there or not; opens none.
-CUSTOM_PYPTO_COLD inline std::string report_launches() {
-  std::string report;
-  for (const LaunchSite* site = LaunchSite::first(); site != nullptr; site = site->next) {
-    put(report, "launch", site->symbol);
-    put(report, "types", site->types);
-    put(report, "arguments", site->arguments);
-  }
-  for (const KernelLibrary& library : kernel_libraries()) {
-    if (library.origin == Origin::cann || library.is_ascendc || library.name.empty()) continue;
-    put(report, "package", library.name);
-  }
-  return report;
-}
-
-CUSTOM_PYPTO_COLD inline std::size_t copy_report(std::string (*make)(), char* text,
-                                                 std::size_t size) noexcept {
-  try {
-    const std::string all = make();
-    if (text != nullptr && size > all.size()) std::memcpy(text, all.c_str(), all.size() + 1);
-    return all.size() + 1;
-  } catch (const std::exception&) {
-    return 0;
-  }
-}
-
-// Core calls it once a library is open.
-CUSTOM_PYPTO_EXPORT inline void custom_pypto_npu_compare_by_v1(CompareLaunch compare) noexcept {
-  comparison().store(compare, std::memory_order_release);
-}
-
-// Each returns how many bytes its report takes with its NUL, and writes it when `size` is at least
-// that; returns 0 when it failed.
-CUSTOM_PYPTO_EXPORT inline std::size_t custom_pypto_npu_kernels_v1(char* text,
-                                                                   std::size_t size) noexcept {
-  return copy_report(&report_kernels, text, size);
-}
-CUSTOM_PYPTO_EXPORT inline std::size_t custom_pypto_npu_launches_v1(char* text,
-                                                                    std::size_t size) noexcept {
-  return copy_report(&report_launches, text, size);
-}
-
-// Core finds the three by name. Compilers leave them out of sources that launch nothing.
-inline void keep_reports() noexcept {
-  asm volatile("" ::"r"(&custom_pypto_npu_compare_by_v1), "r"(&custom_pypto_npu_kernels_v1),
-               "r"(&custom_pypto_npu_launches_v1));
 }
 
 }  // namespace detail

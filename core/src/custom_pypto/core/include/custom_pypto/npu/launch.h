@@ -197,8 +197,7 @@ class Launch final : public Task {
   void* workspace_ = nullptr;
 };
 
-CUSTOM_PYPTO_COLD inline Tensor empty_workspace(const Kernel& kernel, uint64_t size,
-                                                int32_t device) {
+inline Tensor empty_workspace(const Kernel& kernel, uint64_t size, int32_t device) {
   const std::array<int64_t, 1> sizes{static_cast<int64_t>(size)};
   const int32_t index = device < 0 ? current_device() : device;
   try {
@@ -226,7 +225,6 @@ void launch(const Kernel& kernel, const char* names, std::index_sequence<I...>,
     compare_launch(kernel, types, names);
   }
   const std::string& title = kernel.title;
-  keep_reports();
   LaunchDevice device;
   (visit_tensors(args, [&](const Tensor& tensor) { device.add(title, I + 1, tensor); }), ...);
   const DeviceScope scope(device.index());
