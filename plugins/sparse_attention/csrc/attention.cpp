@@ -76,7 +76,7 @@ Selection selection_of(const char* op, const AttentionArguments& a, const Attent
 Attention::Attention(const char* op, const AttentionArguments& a, const AttentionSizes& s)
     : op_(op),
       s_(s),
-      element_(element_of(a.query.scalar_type())),
+      element_(Element(float_index(a.query.scalar_type()))),
       query_(to_contiguous(a.query)),
       query_rope_(to_contiguous(a.query_rope)),
       kv_cache_(keys_of(op, "kv_cache", a.kv_cache)),

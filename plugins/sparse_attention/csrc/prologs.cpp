@@ -29,7 +29,7 @@ void visit_element(Element element, const F& f) {
 MlaProlog::MlaProlog(const char* op, const ops::mla::Arguments& a, const ops::mla::CallShape& s)
     : a_(a),
       s_(s),
-      element_(element_of(a.x.scalar_type())),
+      element_(Element(float_index(a.x.scalar_type()))),
       x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_query_(read_floats(a.gamma_cq)),
@@ -114,7 +114,7 @@ IndexerProlog::IndexerProlog(const char* op, const ops::indexer::Arguments& a,
                              const ops::indexer::CallShape& s)
     : a_(a),
       s_(s),
-      element_(element_of(a.x.scalar_type())),
+      element_(Element(float_index(a.x.scalar_type()))),
       x_(to_contiguous(a.x)),
       tokens_(token_count(s.tokens)),
       gamma_(read_floats(a.in_gamma_k)),
