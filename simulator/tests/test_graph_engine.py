@@ -1,6 +1,6 @@
 """The emulated graph engine under torchair: operators, order of nodes, and what it refuses.
 
-tests/npu/test_graph.py has graphs of every op, also with symbolic sizes, and npugraph_ex.
+tests/npu has graphs of every op, also with symbolic sizes, and npugraph_ex.
 """
 
 import textwrap

@@ -20,16 +20,18 @@ KERNELS = ("custom", "stock")
 """A machine has kernels of custom opp packages beside CANN's own, or only CANN's own."""
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
-SLOWEST = ("test_graph.py", "test_launch.py", "test_imported.py", "test_eager.py", "test_verify.py")
+SLOWEST = (
+    *("test_graph.py", "test_launch.py", "test_imported.py", "test_eager.py"),
+    *("test_symbolic_graphs.py", "test_verify.py"),
+)
 """The files that take longest. Each of pytest's processes begins with one. The second and the third
 need no kernels of `opp`, which the first process compiles meanwhile."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Longest files first, so that none is left to one process in the end."""
-    ranks = {name: rank for rank, name in enumerate(SLOWEST)}
-    assert ranks.keys() <= {path.name for path in HERE.rglob("test_*.py")}
-    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
+    ranks = {next(HERE.rglob(name)): rank for rank, name in enumerate(SLOWEST)}
+    items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ KERNELS_OF_OPS = [
     if kernels == "stock" or any(each == op and name in _OPP_PACKAGES for each, name in _SYMBOLS)
 ]
 """For each op, the machines whose kernels differ for it; one machine after the other."""
+IN_GRAPHS = [each for each in KERNELS_OF_OPS if each[1] not in WITHOUT_OPERATOR]
 ONE_OF_KERNELS_OF_OPS = [
     (kernels, op)
     for kernels, op in KERNELS_OF_OPS

@@ -1,27 +1,16 @@
 """Ops in graphs, with every kind of kernel: what runs, by which nodes, and what is refused."""
 
 import pytest
-from ops import KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS, WITHOUT_OPERATOR
+from ops import IN_GRAPHS, KERNELS_OF_OPS, ONE_OF_KERNELS_OF_OPS, WITHOUT_OPERATOR
 from worker import Start, Worker
 
 FUSED, ATTENTION = "npu_sparse_attention_pto", "npu_sparse_flash_attention"
 INDEXER = "npu_lightning_indexer_pto"
-IN_GRAPHS = [each for each in KERNELS_OF_OPS if each[1] not in WITHOUT_OPERATOR]
 
 
 @pytest.mark.parametrize(("kernels", "op"), IN_GRAPHS)
 def test_torchair_runs_samples_of_each_kind(graph_npu: Worker, op: str) -> None:
     assert graph_npu.run("samples.passes", "graph", op) >= 3
-
-
-@pytest.mark.parametrize(("kernels", "op"), IN_GRAPHS)
-def test_torchair_runs_it_with_symbolic_sizes(graph_npu: Worker, op: str) -> None:
-    assert graph_npu.run("samples.passes", "symbolic_graph", op) >= 2
-
-
-def test_a_symbolic_size_that_is_an_attribute_is_that_of_the_call(start: Start) -> None:
-    # Each sample has another num_seqs, an attribute of AdvanceStep.
-    assert start("stock").run("graph.one_function_takes", "npu_advance_step_flashattn") >= 4
 
 
 # It calls eager kernels. Captured graphs, below, are of every kernel.
