@@ -12,7 +12,6 @@ from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.compilation import (
     SLICES,
     CallModule,
-    call_of_slices,
     check_written_slices,
 )
 from custom_pypto_testing.ops_under_test import ops_of_plugin
@@ -59,30 +58,13 @@ def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
     return lambda cases: run([each.tensors for each in cases])
 
 
-def when_sizes_change(large: list[Case]) -> Callable[[list[Case]], Any]:
-    """torch.compile's default: the sizes of the second call become symbols."""
-    functions = [call_of_slices(case, OF_PARTS) for case in large]
-
-    # What Inductor makes of the symbols is in the suite's test of each op.
-    @torch.compile(backend="aot_eager", fullgraph=True)
-    def run(arguments: list[tuple[Any, Any]]) -> Any:
-        pairs = zip(functions, arguments, strict=True)
-        return [call(*args, **kwargs) for call, (args, kwargs) in pairs]
-
-    torch.compiler.reset()
-    return lambda cases: run([(each.args, each.kwargs) for each in cases])
-
-
 # Of torch's own, when it copies a program.
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
-@pytest.mark.parametrize("compiled", [ahead_of_time, when_sizes_change])
-def test_written_slices_with_symbolic_sizes(
-    compiled: Callable[[list[Case]], Callable[[list[Case]], Any]],
-) -> None:
+def test_written_slices_with_symbolic_sizes() -> None:
     large = [OF_PARTS.enlarged(case) for case in calls()]
     # The cache must not have code of other rules.
     with torch._inductor.config.patch({"fx_graph_cache": False, "cpp.simdlen": 1}):
-        run = compiled(large)
+        run = ahead_of_time(large)
         for of_one_size in (large, [each.resized for each in large]):
             expected, actual = [[each.copy() for each in of_one_size] for _ in range(2)]
             Calls()([each.tensors for each in expected])

@@ -50,11 +50,16 @@ def test_an_undefined_symbol(project: Project) -> None:
 
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """A plugin that core can load, compiled once."""
-    made = tiny_project(
-        tmp_path_factory.mktemp("real"), SOURCES + 'requires-ops = ["an_op_that_is_not_installed"]'
-    )
+    """A plugin that core can load, compiled once, with modules around its package."""
+    table = 'opp = "opp"\nrequires-ops = ["an_op_that_is_not_installed"]\n'
+    made = tiny_project(tmp_path_factory.mktemp("real"), SOURCES + table)
     made.write("csrc/tiny.cpp", REAL_CPP)
+    made.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
+    # A package with the name of the opp folder.
+    made.write("opp/vendors/config.ini", "load_priority=tiny\n")
+    made.write("src/custom_pypto_tiny/npu/opp/__init__.py", "NUMBER = 3\n")
+    imports = ("custom_pypto_tiny_more", "custom_pypto_tiny.npu.opp")
+    made.write(MODULE, "".join(f"from {each} import NUMBER\n" for each in imports))
     return made
 
 
@@ -100,18 +105,6 @@ def test_a_definition_that_names_what_torch_does_not_have(of_python: Project) ->
     assert "is refused: tiny: its definition in ops.toml names torch.sofmax, wh" in error
 
 
-def test_modules_around_the_package_can_be_imported(real: Project) -> None:
-    real.write("src/custom_pypto_tiny_more.py", "NUMBER = 3\n")
-    # A package with the name of the opp folder.
-    real.configure(SOURCES + 'opp = "opp"\n')
-    real.write("opp/vendors/config.ini", "load_priority=tiny\n")
-    real.write("src/custom_pypto_tiny/npu/opp/__init__.py", "NUMBER = 3\n")
-    imports = ("custom_pypto_tiny_more", "custom_pypto_tiny.npu.opp")
-    real.write(MODULE, "".join(f"from {each} import NUMBER\n" for each in imports))
-    real.wheel(CHECKED)
-    assert "not imported" not in real.output
-
-
 # As kernel_report.h reports a launch by name.
 LAUNCH_CPP = r"""
 #include <cstddef>
@@ -135,7 +128,6 @@ aclnnStatus aclnnTinyGetWorkspaceSize(const aclTensor *self, double k, const acl
 
 
 def test_a_launch_is_as_its_own_package_declares_it(real: Project) -> None:
-    real.configure(SOURCES + 'opp = "opp"\n')
     real.write("csrc/launch.cpp", LAUNCH_CPP)
     header = real.write("opp/vendors/tiny/op_api/include/aclnn_tiny.h", DECLARED)
     difference = "argument 2, `a.k`, is passed as int64_t; the header has `double k`"
