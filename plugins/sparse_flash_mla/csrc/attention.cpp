@@ -90,9 +90,9 @@ VisibleRows visible_rows(const Forward::Arguments& a, const Forward::CallShape& 
 
 void attention(const Forward::Arguments& a, const Forward::CallShape& s,
                const Forward::Outputs& outputs) {
-  const auto element = float_index(a.q.scalar_type());
+  const int index = float_index(a.q.scalar_type());
   attend(Tokens(a, s, outputs),
-         {kernels().attend[element], kernels().attend_panel, s.N, bytes_of(Element(element))});
+         {kernels().attend[index], kernels().attend_panel, s.N, bytes_of(Element(index))});
 }
 
 void attention_fp64(const Forward::Arguments& a, const Forward::CallShape& s,

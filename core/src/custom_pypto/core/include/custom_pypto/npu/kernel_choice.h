@@ -1,4 +1,4 @@
-// Which of several NPU kernels serves an op on this machine: chosen at first use, once per process.
+// Which of several NPU kernels serves an op here: chosen at first use, once, and reported to core.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -165,7 +165,7 @@ CUSTOM_PYPTO_EXPORT inline std::size_t custom_pypto_npu_kernels_v1(char* text,
   return copy_report(&report_kernels, text, size);
 }
 
-// Core finds it by name. Compilers leave it out of sources that use no choice.
+// Nothing calls it: core finds it by name. Sources that use no choice lack it.
 inline void keep_report() noexcept { asm volatile("" ::"r"(&custom_pypto_npu_kernels_v1)); }
 
 }  // namespace detail

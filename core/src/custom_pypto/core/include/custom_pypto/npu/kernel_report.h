@@ -1,5 +1,5 @@
-// What launches pass, which core asks a library without a launch. Before the first launch of a
-// kernel, core compares that with the header of the kernel's opp package.
+// What launches pass. Core asks a library for that without a launch. Before the first launch of a
+// kernel, core compares it with the header of the kernel's opp package.
 #pragma once
 
 #include <custom_pypto/abi.h>
@@ -106,7 +106,7 @@ template <std::size_t count>
 CUSTOM_PYPTO_COLD void compare_launch(const Kernel& kernel,
                                       const std::array<const char*, count>& types,
                                       const char* arguments) {
-  // Core finds them by name. Compilers leave them out of sources that launch nothing.
+  // Nothing calls these two: core finds them by name. Sources that launch nothing lack them.
   asm volatile("" ::"r"(&custom_pypto_npu_compare_by_v1), "r"(&custom_pypto_npu_launches_v1));
   // Of kernels that are launched with several lists of types. Never destroyed.
   static std::mutex& mutex = *std::make_unique<std::mutex>().release();
