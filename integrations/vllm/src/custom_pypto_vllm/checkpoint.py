@@ -107,8 +107,7 @@ def _lacks_experts(hf: Any) -> bool:
 
 
 def _lacks_product_of_blocks(hf: Any) -> bool:
-    formats = _formats(hf, "self_attn.o_proj")
-    return not has(AMX) and any(each.in_blocks for each in formats)
+    return not has(AMX) and any(each.in_blocks for each in _formats(hf, "self_attn.o_proj"))
 
 
 def _lacks_product_of_4_bits(hf: Any) -> bool:

@@ -203,15 +203,15 @@ def _convert(method: Any, about: Any, layer: Any) -> None:
         raise NotImplementedError("custom_pypto_vllm: experts of 4 or 8 bits cannot have biases")
     of_weight, of_scale, of_zeros = _PACKED[type(method).__name__]
     is_awq = type(method).__name__ == "AutoAWQMoEMethod"
-    is_n_first = of_weight == "weight_packed"
-    has_zeros = about.zero_point if is_awq else is_n_first and not about.symmetric
+    is_ct = of_weight == "weight_packed"
+    is_n_first = is_ct and not method.is_transposed  # vLLM 0.30 loads them transposed
+    has_zeros = about.zero_point if is_awq else is_ct and not about.symmetric
     bits = getattr(about, "num_bits", None) or about.weight_bits
     factors: list[Tensor | None] = []
     for name in ("w13", "w2"):
         packed, scale = (getattr(layer, f"{name}_{each}").data for each in (of_weight, of_scale))
         if is_awq:
-            each_one = [pack_int4(_unpack_awq(each).t().contiguous()) for each in packed]
-            weight = torch.stack(each_one)
+            weight = torch.stack([pack_int4(_unpack_awq(each).t().contiguous()) for each in packed])
         else:
             packed = packed if is_n_first else packed.transpose(1, 2)
             weight = to_signed(packed.contiguous(), bits)
@@ -219,9 +219,8 @@ def _convert(method: Any, about: Any, layer: Any) -> None:
         offset = None
         if has_zeros:
             zeros = getattr(layer, f"{name}_{of_zeros}").data
-            zeros = (
-                unpack_unsigned(zeros.transpose(1, 2), bits) if is_n_first else _unpack_awq(zeros)
-            )
+            zeros = zeros.transpose(1, 2) if is_n_first else zeros
+            zeros = unpack_unsigned(zeros, bits) if is_ct else _unpack_awq(zeros)
             offset = -zeros.to(method.moe.in_dtype)
         scale = scale.transpose(1, 2) if is_n_first else scale
         factors += scale.to(method.moe.in_dtype).contiguous(), offset

@@ -77,8 +77,7 @@ def quantise_range(
         low, high = low.clamp(max=0), high.clamp(min=0)
         static = ((high - low) / 255).clamp(min=torch.finfo(torch.float32).tiny)
         zero = (-128 - low / static).round()
-    numbers = ((rows / static).round() + zero).clamp(-128, 127).to(torch.int8)
-    return numbers, static, zero
+    return ((rows / static).round() + zero).clamp(-128, 127).to(torch.int8), static, zero
 
 
 def multiply(

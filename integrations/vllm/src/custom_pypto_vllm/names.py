@@ -197,9 +197,9 @@ vllm.model_executor.layers.quantization.auto_gptq.AutoGPTQMoEMethod
     w13_qweight w13_qzeros w13_scales w13_weight w2_qweight w2_qzeros w2_scales w2_weight
 vllm.model_executor.layers.quantization.compressed_tensors.compressed_tensors_moe.\
 compressed_tensors_moe_wna16.CompressedTensorsWNA16MoEMethod
-    experts_cls moe moe_kernel moe_quant_config process_weights_after_loading(layer) weight_quant
+    experts_cls is_transposed moe moe_kernel moe_quant_config process_weights_after_loading(layer)
     w13_weight w13_weight_packed w13_weight_scale w13_weight_zero_point
-    w2_weight w2_weight_packed w2_weight_scale w2_weight_zero_point
+    w2_weight w2_weight_packed w2_weight_scale w2_weight_zero_point weight_quant
 """
 
 
