@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
-import subprocess
-import sys
 import zipfile
 from collections.abc import Mapping
+from contextlib import ExitStack, closing
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import custom_pypto_build
+from fork_server import ForkServer
 
 PACKAGES = Path(custom_pypto_build.__file__).resolve().parents[1]
 
@@ -56,12 +59,33 @@ SOURCES = 'sources = ["csrc/**/*.cpp"]\n'
 # A build front end: a process in the project's folder that calls one hook. Its last
 # line names the modules of torch and of the plugin that the build imported.
 _RUN_HOOK = """
-import json, sys
+import json, os, sys
+os.environ.clear()
+os.environ.update({variables})
+os.chdir({folder!r})
 import custom_pypto_build as backend
-result = getattr(backend, sys.argv[1])(*json.loads(sys.argv[2]))
+result = backend.{hook}(*{arguments})
 bad = [m for m in sys.modules if m.split(".")[0] in ("torch", "custom_pypto", "custom_pypto_tiny")]
-print("\\n" + json.dumps({"result": result, "imported": bad}))
+print("\\n" + json.dumps({{"result": result, "imported": bad}}))
 """
+# Imported once, in the server: that takes longer than most of these builds.
+_IMPORTS = "import custom_pypto_build, custom_pypto_build.setuptools_backend, setuptools.build_meta"
+_READ_AT_START = ("PYTHONHASHSEED", "PYTHONPATH")
+_AT_EXIT = ExitStack()
+atexit.register(_AT_EXIT.close)
+
+
+@cache
+def _server() -> ForkServer:
+    return _start(_AT_EXIT, environment(), _IMPORTS)
+
+
+def _start(until: ExitStack, variables: Mapping[str, str], imports: str) -> ForkServer:
+    folder = Path(until.enter_context(TemporaryDirectory(prefix="hooks-")))
+    own = {name: variables.get(name, "") for name in (*_READ_AT_START, "PYTHONWARNINGS")}
+    return until.enter_context(
+        closing(ForkServer([], folder, options=(), imports=imports, variables=own))
+    )
 
 
 class BuildFailedError(Exception):
@@ -99,14 +123,16 @@ class Project:
 
     def hook(self, name: str, *args: object, env: Mapping[str, str] | None = None) -> Any:
         """Call a hook of the backend in a process of its own; raises BuildFailedError."""
-        process = subprocess.run(
-            [sys.executable, "-c", _RUN_HOOK, name, json.dumps(args, default=str)],
-            cwd=self.root,
-            env=environment(env),
-            text=True,
-            capture_output=True,
-            check=False,
+        variables = environment(env)
+        arguments = json.loads(json.dumps(args, default=str))
+        code = _RUN_HOOK.format(
+            variables=variables, folder=str(self.root), hook=name, arguments=arguments
         )
+        if env and not env.keys().isdisjoint(_READ_AT_START):
+            with ExitStack() as until:
+                process = _start(until, variables, "pass").run(code, [], {})
+        else:
+            process = _server().run(code, [], {})
         self.output = process.stdout + process.stderr
         if process.returncode != 0:
             raise BuildFailedError(self.output)
@@ -125,8 +151,7 @@ class Project:
 
     def built(self) -> list[str]:
         """Return the files that ninja built last: the ends of its status lines."""
-        lines = self.output.splitlines()
-        return [line.split("] ", 1)[1] for line in lines if line.startswith("[")]
+        return [line.split("] ", 1)[1] for line in self.output.splitlines() if line.startswith("[")]
 
 
 class Wheel:

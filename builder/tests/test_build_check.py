@@ -83,8 +83,7 @@ def of_python(project: Project) -> Project:
 def test_a_plugin_that_ends_the_process(of_python: Project) -> None:
     """How else it can end it: core/tests/test_cli_subprocess_call.py."""
     of_python.write(MODULE, "import os\nos.abort()\n")
-    error = refusal(of_python)
-    assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in error
+    assert "error: the plugin 'tiny' is refused: it crashed with SIGABRT" in refusal(of_python)
 
 
 def test_a_module_that_imports_core(of_python: Project) -> None:

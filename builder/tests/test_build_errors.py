@@ -261,5 +261,4 @@ def test_the_core_abi_of_the_manifest_is_that_of_the_headers(
     newer = with_headers_of_abi_1_2.write(
         "newer/sitecustomize.py", "from custom_pypto_contract import abi\nabi.CORE_ABI = (1, 3)\n"
     )
-    wheel = with_headers_of_abi_1_2.wheel(found_first(newer.parent))
-    assert wheel.manifest["core_abi"] == [1, 2]
+    assert with_headers_of_abi_1_2.wheel(found_first(newer.parent)).manifest["core_abi"] == [1, 2]

@@ -12,6 +12,7 @@ from custom_pypto_contract import manifest
 from programs import run_python
 from scratch import create, lend
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).parents[2]
 ALONE = ("--no-deps", "--no-build-isolation")
 

@@ -86,8 +86,7 @@ def test_a_wrong_entry_point_or_a_missing_table_is_explained(
 
 
 def test_a_module_inside_a_package_belongs_to_the_top_level_package(tmp_path: Path) -> None:
-    made = project(tmp_path)
-    made.write("pyproject.toml", PYPROJECT.replace('tiny"', 'tiny.plugin"') + SOURCES)
+    project(tmp_path).write("pyproject.toml", PYPROJECT.replace('tiny"', 'tiny.plugin"') + SOURCES)
     assert read_settings(tmp_path).package == "custom_pypto_tiny"
 
 

@@ -159,10 +159,10 @@ def test_two_builds_in_two_folders_give_the_same_wheel(tmp_path: Path) -> None:
     # With debug information and __FILE__, which usually contain the folder.
     env = {"CXXFLAGS": "-g", "SOURCE_DATE_EPOCH": "1700000000"}
     wheels = []
-    for folder in (tmp_path / "one", tmp_path / "two"):
-        project = tiny_project(folder)
+    for seed in ("1", "2"):
+        project = tiny_project(tmp_path / seed)
         project.write("csrc/file.cpp", "const char* file() { return __FILE__; }\n")
-        wheels.append(project.wheel(env))
+        wheels.append(project.wheel({**env, "PYTHONHASHSEED": seed}))
     assert wheels[0].library == wheels[1].library
     assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()
 
@@ -197,8 +197,7 @@ def test_a_wheel_built_from_the_source_distribution_is_the_same(tmp_path: Path) 
         project.write(name, "")
     # What an editable install wrote is left out.
     project.hook("build_editable", tmp_path)
-    archive = tmp_path / project.hook("build_sdist", tmp_path)
-    shutil.unpack_archive(archive, tmp_path, filter="data")
+    shutil.unpack_archive(tmp_path / project.hook("build_sdist", tmp_path), tmp_path, filter="data")
     unpacked = Project(tmp_path / "custom_pypto_tiny-0.3.0")
     assert all((unpacked.root / name).is_file() for name in (*expected, "csrc/answer.h"))
     assert not (unpacked.root / "include/notes.txt").exists()
@@ -215,5 +214,4 @@ def test_a_project_without_python_gets_its_package(tmp_path: Path) -> None:
     # Neither C++ in src nor Python in tests is a package.
     project.write("src/tiny.cpp", PLUGIN_CPP)
     project.write("tests/__init__.py", "")
-    files = project.wheel().files
-    assert {name for name in files if ".dist-info/" not in name} == PACKAGE
+    assert {name for name in project.wheel().files if ".dist-info/" not in name} == PACKAGE

@@ -103,8 +103,7 @@ def _with_entry_points(lines: str) -> Change:
 )
 def test_right_wheel_without_a_library_is_healthy(check: Check, file: str) -> None:
     wheel = draft(None)
-    module = "first = acme_first" + ".x" * file.startswith("x")
-    _with_entry_points(module)(wheel)
+    _with_entry_points("first = acme_first" + ".x" * file.startswith("x"))(wheel)
     _with_files(**{f"{PACKAGE}/{file}": ""})(wheel)
     assert check(wheel) == []
 

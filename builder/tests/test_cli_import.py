@@ -57,8 +57,7 @@ def test_files_with_one_name_in_two_folders_are_told_apart(
     out = capsys.readouterr().out
     assert f"{other}:2: turn: a person wrote this header" in out
     assert "twist: a person wrote" not in out
-    written = (tmp_path / "plugin" / "ops.toml").read_text("utf-8")
-    assert f"# {header}:2\n[twist]" in written
+    assert f"# {header}:2\n[twist]" in (tmp_path / "plugin" / "ops.toml").read_text("utf-8")
 
 
 # By hand; without an output.

@@ -9,8 +9,7 @@ from custom_pypto_build.importing.model import ImportingError
 
 def test_func_chooses_all_overloads_or_one() -> None:
     text = "official:\n- func: f.a(Tensor x) -> Tensor\n- func: f.b(Tensor x) -> Tensor\n"
-    names = [op.name for op in op_plugin.read(text, "functions.yaml", "f")]
-    assert names == ["f.a", "f.b"]
+    assert [op.name for op in op_plugin.read(text, "functions.yaml", "f")] == ["f.a", "f.b"]
     assert [op.name for op in op_plugin.read(text, "functions.yaml", "f.b")] == ["f.b"]
     with pytest.raises(ImportingError, match=r"has no function 'f.c'; did you mean"):
         list(op_plugin.read(text, "functions.yaml", "f.c"))

@@ -234,8 +234,7 @@ outputs.y = { like = "x" }
     shapes = ShapeEnv()
     rows, columns = shapes.create_unbacked_symint(), shapes.create_unbacked_symint()
     with FakeTensorMode(shape_env=shapes):
-        x = torch.empty(rows, columns).t()
-        made = fake_kernel(lazy_contract(op))(x)
+        made = fake_kernel(lazy_contract(op))(torch.empty(rows, columns).t())
     assert made.dim() == 2
 
 

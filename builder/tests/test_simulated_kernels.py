@@ -51,8 +51,7 @@ def library(folder: Path) -> Path:
 
 
 def built(tmp_path: Path, *projects: Project) -> dict[str, Path]:
-    roots = [each.root for each in projects]
-    return build(roots, tmp_path / "opp", tmp_path / "build", TOOLCHAIN)
+    return build([each.root for each in projects], tmp_path / "opp", tmp_path / "build", TOOLCHAIN)
 
 
 ASCENDC = """\

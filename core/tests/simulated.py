@@ -1,7 +1,9 @@
 """Runs code in new processes that have torch_npu imported already, under the simulator.
 
 torch_npu reads its environment once, most of it when an NPU is first used: after the fork. Where it
-finds kernels it reads while it is imported: that decides which server a process is forked from.
+finds kernels it reads while it is imported: that decides which server a process is forked from. The
+servers are forked from one that has imported what torch_npu and torchair import of torch: that
+takes most of the time.
 """
 
 import os
@@ -13,6 +15,10 @@ from fork_server import ForkServer
 AT_IMPORT = ("ASCEND_", "CUSTOM_PYPTO_PLUGINS")
 """The prefixes of the variables that torch_npu, or core, reads at import."""
 _MOST_SERVERS = 3
+_OF_TORCH = """
+import custom_pypto_simulator, torch
+import torch._functorch.aot_autograd, torch._inductor.pattern_matcher, torch.distributed.tensor
+"""
 _IMPORTS = """
 import warnings
 warnings.filterwarnings("ignore")  # torch_npu warns of the missing CANN
@@ -28,11 +34,11 @@ class Simulated:
         self, folder: Path, modules: Sequence[str] = (), path: Sequence[Path] = ()
     ) -> None:
         """`modules` are imported after torch_npu; `path` is the processes' PYTHONPATH."""
-        self._folder = folder
-        self._imports = _IMPORTS.format(
-            ", ".join(("custom_pypto_simulator", "torch", "torch_npu", *modules))
-        )
-        self._path = path
+        self._imports = _IMPORTS.format(", ".join(("torch_npu", *modules)))
+        variables = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+        if cache := os.environ.get("CUSTOM_PYPTO_SIM_CACHE"):
+            variables["CUSTOM_PYPTO_SIM_CACHE"] = cache
+        self._base = ForkServer(path, folder, options=(), imports=_OF_TORCH, variables=variables)
         self._servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
 
     def server(self, variables: Mapping[str, str]) -> ForkServer:
@@ -42,23 +48,11 @@ class Simulated:
         if server is None:
             if len(self._servers) == _MOST_SERVERS:
                 self._servers.pop(next(iter(self._servers))).close()
-            cache = {
-                name: value
-                for name, value in os.environ.items()
-                if name == "CUSTOM_PYPTO_SIM_CACHE"
-            }
-            server = ForkServer(
-                self._path,
-                self._folder,
-                options=(),
-                imports=self._imports,
-                variables={**cache, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0", **dict(key)},
-            )
+            server = self._base.fork(self._imports, dict(key))
         self._servers[key] = server
         return server
 
     def close(self) -> None:
         """End every server."""
-        for server in self._servers.values():
+        for server in (*self._servers.values(), self._base):
             server.close()
-        self._servers.clear()

@@ -1,5 +1,6 @@
 """A vLLM that is not there: modules with the names that we use."""
 
+import functools
 import sys
 from collections.abc import Iterator
 from types import ModuleType
@@ -7,6 +8,9 @@ from typing import Any
 
 import pytest
 from custom_pypto_vllm import names
+
+MODULES = {module for module, _ in names.NAMES.values()}
+COMPILED = functools.cache(functools.partial(compile, filename="<vllm>", mode="eval"))
 
 
 class FakeVllm:
@@ -17,9 +21,10 @@ class FakeVllm:
         self.module("vllm").__version__ = f"{names.NEWEST}.0+cpu"  # type: ignore[attr-defined]
         for name, (module, used) in names.NAMES.items():
             has = {each.partition("(")[0]: _function(each) for each in used}
-            path = f"{module}.{name}"
-            is_module = any(path == each for each, _ in names.NAMES.values())
-            made = self.module(path) if is_module else has.pop("", None) or type(name, (), {})
+            if (path := f"{module}.{name}") in MODULES:
+                made: Any = self.module(path)
+            else:
+                made = has.pop("", None) or type(name, (), {})
             for each, value in has.items():
                 setattr(made, each, value)
             if not module.startswith("torch"):
@@ -49,7 +54,7 @@ class FakeVllm:
 def _function(signature: str) -> Any:
     """Make a function with these parameters, ``name(x,y?)``; None for a name without any."""
     _, is_function, parameters = signature.replace("?", "").partition("(")
-    return eval(f"lambda {parameters[:-1]}: None") if is_function else None
+    return eval(COMPILED(f"lambda {parameters[:-1]}: None")) if is_function else None
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_a_changed_signature_is_named(
 
 @pytest.mark.parametrize("version", ["0.29.9", "0.34.0rc1", "1.0.0", "dev"])
 def test_another_release_is_refused_and_left_as_it_is(
-    vllm: Any, version: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    vllm: Any, version: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The sentence is a warning, since every model of that release is served as without us."""
     vllm.module("vllm").__version__ = version
@@ -83,7 +83,7 @@ def test_another_release_is_refused_and_left_as_it_is(
     assert names.mismatch() == sentence
     monkeypatch.setattr(vllm.module("vllm.platforms"), "cpu_platform_plugin", lambda: "theirs")
     assert find_platform() is None
-    assert caplog.messages == [sentence]
+    assert capsys.readouterr().err == f"{sentence}\n"
 
 
 def test_vllm_keeps_its_own_deepseek_v4_alone_if_that_differs(vllm: Any) -> None:

@@ -18,7 +18,7 @@ EXPERTS = "vllm.model_executor.layers.fused_moe"
     [("weight_products", "WeightQuantLinearKernel"), ("int8_products", "Int8LinearKernel")],
 )
 def test_a_kernel_is_offered_before_vllms_and_after_those_of_others(
-    vllm: Any, caplog: pytest.LogCaptureFixture, module: str, kernel: str
+    vllm: Any, capsys: pytest.CaptureFixture[str], module: str, kernel: str
 ) -> None:
     for lists in ("_POSSIBLE_KERNELS", "_POSSIBLE_INT8_KERNELS"):
         setattr(vllm.module(LINEAR), lists, {names.PlatformEnum.CPU: []})
@@ -32,7 +32,7 @@ def test_a_kernel_is_offered_before_vllms_and_after_those_of_others(
     ours.register()
     assert kernels == [zentorch]
     sentence = f"vLLM has no {ours.theirs.__name__} for CPUs, so our kernel is not offered"
-    assert caplog.messages == [f"custom_pypto_vllm: {sentence}"]
+    assert capsys.readouterr().err == f"custom_pypto_vllm: {sentence}\n"
 
 
 @pytest.fixture
@@ -72,8 +72,7 @@ def test_weights_of_heads_are_read_where_they_are(products: Any) -> None:
     stored = torch.randn(heads * (nope + value), latent).bfloat16()
 
     def load(act_dtype: Any) -> None:
-        both = stored.T.view(latent, heads, nope + value)
-        keys, values = both.split([nope, value], -1)
+        keys, values = stored.T.view(latent, heads, nope + value).split([nope, value], -1)
         attention.W_UK_T, attention.W_UV = keys.permute(1, 2, 0), values.transpose(0, 1)
 
     attention = Namespace(process_weights_after_loading=load)
@@ -104,7 +103,7 @@ def test_experts_of_packed_integers_step_aside_where_vllm_changed(
 
 
 def test_nothing_is_replaced_where_vllm_changed(
-    vllm: Any, caplog: pytest.LogCaptureFixture
+    vllm: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = "vllm.model_executor.layers.attention.mla_attention.MLAAttention.W_UV"
     vllm.remove(path)
@@ -114,4 +113,4 @@ def test_nothing_is_replaced_where_vllm_changed(
     theirs = names.dispatch_cpu_unquantized_gemm
     register_layer()
     assert names.dispatch_cpu_unquantized_gemm is theirs
-    assert [path in each for each in caplog.messages] == [True]
+    assert [path in each for each in capsys.readouterr().err.splitlines()] == [True]

@@ -187,8 +187,7 @@ def test_floats_where_the_cpu_has_amx(platform: Any, monkeypatch: pytest.MonkeyP
     """vLLM's own kernels serve DeepSeek-V4's; without blocks there are none for another model."""
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": True})
     for bits in (4, 8):
-        floats = quantised(bits, type="float")
-        assert EIGHT in refusal(platform, make_config(**{QUANTISED: floats}))
+        assert EIGHT in refusal(platform, make_config(**{QUANTISED: quantised(bits, type="float")}))
     theirs = make_config(V4, **{QUANTISED: FP8})
     platform.check_and_update_config(theirs)
     assert not theirs.cache_config.enable_prefix_caching
@@ -209,8 +208,7 @@ def test_a_wrong_option_is_refused(platform: Any, option: str, value: str, messa
 def test_missing_ops_are_explained(platform: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from custom_pypto_vllm import served
 
-    ops = ("npu_lightning_indexer_pto", "npu_a", "npu_b")
-    monkeypatch.setitem(served.ARCHITECTURES, V32, ops)
+    monkeypatch.setitem(served.ARCHITECTURES, V32, ("npu_lightning_indexer_pto", "npu_a", "npu_b"))
     text = refusal(platform, make_config())
     explained = "no op '{}'.*is a wheel of its own.*"
     pattern = explained.format("npu_a") + explained.format("npu_b")
