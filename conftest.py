@@ -12,29 +12,45 @@ ROOT = Path(__file__).parent
 SLOWEST = (
     "plugins/sparse_attention/tests/test_conformance.py",
     "plugins/lightning_indexer/tests/test_conformance.py",
-    "tests/test_wrong_kernels.py",
     "plugins/sparse_flash_mla/tests/test_conformance.py",
     "plugins/mhc/tests/test_conformance.py",
+    "tests/test_wrong_kernels.py",
     "tests/test_third_party.py",
     "tests/test_tutorial.py",
-    "plugins/compressor/tests/test_conformance.py",
     "tests/test_new_command.py",
+    "plugins/compressor/tests/test_conformance.py",
     "tests/test_compiled_slices.py",
     "builder/tests/test_build_check.py",
     "builder/tests/test_build_install.py",
-    "testing/tests/test_fuzzing.py",
     "tests/test_commands.py",
     "tests/test_install.py",
-    "testing/tests/test_conformance.py",
 )
 """The files that take longest: `pytest --durations=0` shows how long."""
+GRAPHS = (
+    *("test_passes_opcheck", "test_compiles", "test_compiles_with_inductor"),
+    "test_exports_with_dynamic_sizes",
+)
+"""Tests of the suite. Plain `tox` gives them one graph of each op, `tox -e slow` the others."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Longest files first, so that none is left to one of pytest's processes in the end.
+    """Mark what is slow. Longest files first, so that none is left to one process in the end.
 
     A command line that names files or folders chooses the order, too.
     """
+    tested = set()
+    for item in items:
+        name = getattr(item, "originalname", "")
+        cases = item.callspec.params.values() if name in GRAPHS else ()
+        compiled = {
+            (name, each.op.name, each.op.device)
+            for each in cases
+            # test_compiles leaves calls of two sizes to the test with inductor.
+            if hasattr(each, "op") and (name != "test_compiles" or each.sample.resized is None)
+        }
+        if name == "test_kernels_of_every_isa" or (compiled and compiled <= tested):
+            item.add_marker("slow")
+        tested |= compiled
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
     ranks = {ROOT / name: rank for rank, name in enumerate(SLOWEST)}

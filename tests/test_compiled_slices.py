@@ -59,6 +59,7 @@ def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
 
 
 # Of torch's own, when it copies a program.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 def test_written_slices_with_symbolic_sizes() -> None:
     large = [OF_PARTS.enlarged(case) for case in calls()]

@@ -10,6 +10,7 @@ import pytest
 from repository import ROOT, copy_sources, write_project
 from scratch import FEW_CALLS, Scratch
 
+pytestmark = pytest.mark.slow
 PLUGIN = ROOT / "tests" / "third_party" / "scale_shift"
 
 LISTS = """\
@@ -101,8 +102,7 @@ def test_all_suites_pass_also_without_a_test_file_and_print_what_was_fuzzed(envi
 
 
 def test_errors_name_the_tensor_in_the_list_and_why_a_plugin_is_not_loaded(environment):
-    disabled = {"CUSTOM_PYPTO_DISABLE": "square"}
-    printed = environment.run("-c", LISTS, environment=disabled).stdout
+    printed = environment.run("-c", LISTS, environment={"CUSTOM_PYPTO_DISABLE": "square"}).stdout
     assert printed.startswith(LISTS_PRINTS)
     assert "totals   E tensors; [M[i], N], dtype of columns; written in place" in printed
     assert "which is blocked: CUSTOM_PYPTO_DISABLE names it" in printed.splitlines()[-1]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 
+import pytest
 from repository import ROOT
 from scratch import Scratch, create, run_command
 
@@ -18,6 +19,7 @@ TESTS = ("-k", "returns_what or gradients")
 PIP = '#!/bin/sh\nexec "{python}" -m pip --python "{venv}" "$@"\n'
 
 
+@pytest.mark.slow
 def test_its_commands_make_a_wheel_that_works_alone(
     tmp_path: Path, new_environment: Callable[..., Scratch], wheel: Callable[[str], Path]
 ) -> None:

@@ -14,6 +14,7 @@ from repository import THIRD_PARTY
 from scratch import Scratch
 from wrong_kernels import Fault, FaultyPlugin
 
+pytestmark = pytest.mark.slow
 FEWEST_TESTS = 20
 PLUGINS = {
     file.parent.name: FaultyPlugin(file.parent) for file in THIRD_PARTY.glob("*/faults.toml")
