@@ -36,8 +36,7 @@ def sections() -> dict[str, list[tuple[str, Path]]]:
         for title, text in _SECTION.findall(INDEX.read_text(encoding="utf-8"))
     }
     # A new op needs no line in the list.
-    readmes = sorted(ROOT.glob("plugins/*/README.md"))
-    found["Ops"] += [(path.parent.name, path) for path in readmes]
+    found["Ops"] += [(path.parent.name, path) for path in sorted(ROOT.glob("plugins/*/README.md"))]
     return found
 
 

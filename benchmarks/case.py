@@ -76,8 +76,7 @@ def meta(*shape: int, dtype: torch.dtype = torch.bfloat16) -> Tensor:
 def block_table(lengths: list[int]) -> tuple[Tensor, int]:
     """Return a table [B, M] of shuffled blocks that holds the lengths, and how many blocks."""
     needed = [-(-length // BLOCK) for length in lengths]
-    free = torch.randperm(sum(needed)).int()
-    rows = list(torch.split(free, needed))
+    rows = list(torch.split(torch.randperm(sum(needed)).int(), needed))
     return pad_sequence(rows, batch_first=True, padding_value=-1), sum(needed)
 
 

@@ -223,8 +223,7 @@ def _compare(options: argparse.Namespace) -> None:
     print(f"  prompts   {', '.join(f'{context:,}' for context in contexts)} tokens", flush=True)
     generator = torch.Generator().manual_seed(options.seed)
     prompt = torch.randint(1, _SIZES["vocab_size"], (1, contexts[-1]), generator=generator)
-    total = len(contexts) * len(names)
-    made = list(tqdm(generate(model, prompt, contexts, tokens), total=total))
+    made = list(tqdm(generate(model, prompt, contexts, tokens), total=len(contexts) * len(names)))
 
     print("\n" + "\n".join(f"  {line}" for line in table(made)))
     if contexts[-1] > OWN_PROMPT:

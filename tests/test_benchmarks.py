@@ -34,8 +34,7 @@ Attend = Callable[[Tensor, Tensor, Tensor, Tensor, float], Tensor]
 
 @pytest.mark.parametrize("baseline", [Baseline(), Baseline.in_fp32()])
 def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
-    size = dataclasses.replace(layer.SMALL, lengths=(2300, 130), steps=1)
-    session = Session(size)
+    session = Session(dataclasses.replace(layer.SMALL, lengths=(2300, 130), steps=1))
     for _ in session.prefill():
         pass
     step = session.next_step()
@@ -44,8 +43,7 @@ def test_eager_baseline_computes_the_fused_op(baseline: Baseline) -> None:
     found = reference("npu_sparse_attention_pto")
     assert found is not None
     expected = found.function(*theirs)
-    out = baseline.sparse_attention(ours)
-    assert (out - expected).norm() < 1e-4 * expected.norm()
+    assert (baseline.sparse_attention(ours) - expected).norm() < 1e-4 * expected.norm()
     for name in ("kv_cache", "kr_cache", "index_k_cache"):
         torch.testing.assert_close(getattr(ours, name), getattr(theirs, name), rtol=1e-4, atol=1e-5)
 
@@ -57,8 +55,7 @@ def _keys_that_differ(select: Callable[[Tensor, Tensor, Tensor, int], Tensor]) -
     key = normal(8192, V32.index_size, dtype=torch.bfloat16)
     weights = normal(16, V32.index_heads, dtype=torch.bfloat16)
     expected = select_in_tensor_dtype(query.double(), key.double(), weights.double(), TOP_K)
-    got = select(query, key, weights, TOP_K)
-    rows = zip(got.tolist(), expected.tolist(), strict=True)
+    rows = zip(select(query, key, weights, TOP_K).tolist(), expected.tolist(), strict=True)
     return max(len(set(row) - set(right)) for row, right in rows)
 
 
@@ -76,8 +73,7 @@ def test_eager_baseline_attends_as_well_as_the_op(scale: float, attend: Attend) 
     query = normal(HEADS, LATENT, dtype=torch.bfloat16)
     query_rope = normal(HEADS, ROPE, dtype=torch.bfloat16)
     kv = normal(TOP_K, LATENT, dtype=torch.bfloat16, scale=scale)
-    key_rope = normal(TOP_K, ROPE, dtype=torch.bfloat16)
-    given = query, query_rope, kv, key_rope
+    given = query, query_rope, kv, normal(TOP_K, ROPE, dtype=torch.bfloat16)
     out = attend(*given, (LATENT + ROPE) ** -0.5).double()
     expected = attend_to_rows(*(value.double() for value in given), (LATENT + ROPE) ** -0.5)
     assert torch.isclose(out, expected, rtol=0.03, atol=1e-4).double().mean() >= 0.999

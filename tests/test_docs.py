@@ -38,8 +38,7 @@ def test_python_of_a_page_runs_from_top_to_bottom(
 ) -> None:
     blocks = code_of((ROOT / page).read_text(), "python")
     assert blocks, f"{page} shows no Python"
-    elsewhere = f"__import__('os').chdir({str(tmp_path)!r})"
-    done = server.run("\n".join([elsewhere, *blocks]), [], {})
+    done = server.run("\n".join([f"__import__('os').chdir({str(tmp_path)!r})", *blocks]), [], {})
     assert done.returncode == 0, done.stderr
 
 
@@ -80,8 +79,7 @@ def anchors(page: Path) -> list[str]:
 
 
 def test_the_tests_that_hold_promises_are_there() -> None:
-    text = (ROOT / "SECURITY.md").read_text("utf-8")
-    held = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", text)
+    held = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", (ROOT / "SECURITY.md").read_text("utf-8"))
     assert len(held) > 20
     for file, name in held:
         assert f"\ndef {name}" in (ROOT / file).read_text("utf-8"), (file, name)

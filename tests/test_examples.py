@@ -26,6 +26,5 @@ def test_small_size_decodes_within_the_tolerance(capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("model", MODELS)
 def test_all_generate_the_same_tokens(model: str, capsys: pytest.CaptureFixture[str]) -> None:
     contexts = ["64", "1100"] if model == "deepseek_v32" else ["300"]
-    options = ["--model", model, "--contexts", *contexts, "--tokens", "3"]
-    transformers_generate.main(options)
+    transformers_generate.main(["--model", model, "--contexts", *contexts, "--tokens", "3"])
     assert capsys.readouterr().out.count("all 3") == len(contexts)

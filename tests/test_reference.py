@@ -42,8 +42,7 @@ def variables() -> set[str]:
 
 def ops() -> set[str]:
     """The ops of this repository's plugins."""
-    files = ROOT.glob("plugins/*/ops.toml")
-    return {op.name for file in files for op in ops_file.read(file).ops}
+    return {op.name for file in ROOT.glob("plugins/*/ops.toml") for op in ops_file.read(file).ops}
 
 
 HOOKS = [name for name in vars(hookspecs) if name.startswith("custom_pypto_")]

@@ -38,8 +38,7 @@ def _case(tokens: int, kind: torch.dtype) -> Case:
     if kind != dtype:
         # Beside torch's products of weights in bf16: torch has no int8 and int4 of this form.
         size = 1 if kind == torch.int8 else 0.5
-        stored = torch.randint(2**31, (EXPERTS, COLUMNS, int(DEPTH * size) // 4))
-        own = stored.int().view(kind)
+        own = torch.randint(2**31, (EXPERTS, COLUMNS, int(DEPTH * size) // 4)).int().view(kind)
         options["antiquant_scale"] = [torch.ones(EXPERTS, COLUMNS, dtype=dtype)]
 
     def one_after_another() -> torch.Tensor:

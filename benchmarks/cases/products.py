@@ -91,8 +91,7 @@ def _quant(rows: int, weight: tuple[int, int]) -> Case:
     options = {"pertoken_scale": row_scale, "output_dtype": torch.bfloat16}
 
     def by_torch() -> torch.Tensor:
-        sums = torch._int_mm(given, weights.t())
-        return (sums * scale * row_scale.unsqueeze(-1)).bfloat16()
+        return (torch._int_mm(given, weights.t()) * scale * row_scale.unsqueeze(-1)).bfloat16()
 
     return Case(
         lambda: op(given, weights.t(), scale, **options),

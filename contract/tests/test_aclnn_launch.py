@@ -18,8 +18,7 @@ def differences(types: str, arguments: str, declared: str) -> list[str]:
     )
     assert found.arguments is not None
     listed = (T if each == "T" else each for each in types.split(", ") if each)
-    launch = make_launch("aclnnX", ",".join(listed), arguments)
-    return find_differences(launch, found.arguments)
+    return find_differences(make_launch("aclnnX", ",".join(listed), arguments), found.arguments)
 
 
 @pytest.mark.parametrize("paragraph", LAUNCHES.read_text(encoding="utf-8").split("\n\n")[1:])

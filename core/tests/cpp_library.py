@@ -96,8 +96,7 @@ class Library:
     def call(self, function: str, *arguments: bytes, size: int = 4096) -> tuple[int, str]:
         """Call int function(arguments..., char* text, size_t size)."""
         text = ctypes.create_string_buffer(size)
-        code = self.handle[function](*arguments, text, ctypes.c_size_t(size))
-        return code, text.value.decode()
+        return self.handle[function](*arguments, text, ctypes.c_size_t(size)), text.value.decode()
 
     def symbols(self, which: str) -> list[str]:
         """Return the dynamic symbols, as nm prints them."""

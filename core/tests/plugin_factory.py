@@ -169,8 +169,7 @@ class Site:
     def start(self, *code: str, **variables: str) -> Done:
         """Run `code` as `run` does, whatever comes of it."""
         parts = ["import json\ndef give(value): print(json.dumps(value))", *code]
-        text = "\n".join(map(textwrap.dedent, parts))
-        return self.server.run(text, [self.folder], variables)
+        return self.server.run("\n".join(map(textwrap.dedent, parts)), [self.folder], variables)
 
     def _library(self, registers: str) -> bytes:
         text = registers.encode(errors="surrogateescape") + b"\0"

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkServer]:
     """Runs Python with core and no plugin."""
     folder = tmp_path_factory.mktemp("server")
-    lent = plugin_factory.lend(folder / "site-packages")
-    started = ForkServer([lent], folder)
+    started = ForkServer([plugin_factory.lend(folder / "site-packages")], folder)
     yield started
     started.close()
 

@@ -27,8 +27,7 @@ def site(site: Site) -> Site:
 
 
 def calls_in(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines if line]
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
 
 
 def recorded(site: Site, target: Path, *code: str) -> list[dict[str, Any]]:
@@ -86,8 +85,7 @@ def test_calls_without_values_are_not_kept(site: Site, tmp_path: Path) -> None:
 def test_a_call_that_ends_the_process_is_logged_and_kept(site: Site, tmp_path: Path) -> None:
     paths = {"CUSTOM_PYPTO_LOG": tmp_path / "log", "CUSTOM_PYPTO_RECORD": tmp_path / "calls"}
     variables = {name: str(path) for name, path in paths.items()}
-    done = site.start(CORE, "ops.scale(torch.ones(2), 0.0)", **variables)
-    assert done.returncode != 0
+    assert site.start(CORE, "ops.scale(torch.ones(2), 0.0)", **variables).returncode != 0
     [logged], [kept] = (path.read_text("utf-8").splitlines() for path in paths.values())
     assert logged.endswith("scale(x=float32[2], factor=0.0)")
     assert json.loads(kept)["args"][1] == 0.0

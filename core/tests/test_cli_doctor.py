@@ -57,8 +57,7 @@ def test_a_section_that_raises_stops_no_other(monkeypatch, capsys):
     def raising(time_limit: float) -> None:
         raise ZeroDivisionError("surprise")
 
-    wanted = {"machine": raising, "cann": doctor._SECTIONS["cann"]}
-    monkeypatch.setattr(doctor, "_SECTIONS", wanted)
+    monkeypatch.setattr(doctor, "_SECTIONS", {"machine": raising, "cann": doctor._SECTIONS["cann"]})
     assert main(["doctor", "--json"]) == 1
     report = json.loads(capsys.readouterr().out)["sections"]
     check = Check(**report["machine"][0])

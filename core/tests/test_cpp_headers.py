@@ -123,8 +123,7 @@ def _flags_of_mapping(address: int) -> list[str]:
 
 
 def test_empty_like_follows_the_tensor() -> None:
-    like = torch.ones(3, 2, dtype=torch.bfloat16).t()
-    same, rows, ints = ops.headers_make_like(like)
+    same, rows, ints = ops.headers_make_like(torch.ones(3, 2, dtype=torch.bfloat16).t())
     assert (same.shape, same.stride(), same.dtype) == ((2, 3), (3, 1), torch.bfloat16)
     assert (rows.shape, rows.dtype) == ((6, 2), torch.bfloat16)
     assert (ints.shape, ints.dtype) == ((6, 2), torch.int32)

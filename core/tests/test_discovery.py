@@ -70,8 +70,7 @@ def install(
         (made.package / "lib").mkdir(parents=True)
         (made.package / "__init__.py").write_text(MODULE_THAT_MUST_NOT_RUN)
         (made.package / LIBRARY).write_bytes(CONTENTS)
-        library = Library(LIBRARY, SHA256)
-        make_manifest(name, version=version, library=library).write(made.manifest)
+        make_manifest(name, version=version, library=Library(LIBRARY, SHA256)).write(made.manifest)
     return made
 
 
@@ -257,6 +256,9 @@ ENDLESS: dict[str, tuple[Callable[[Path], object], str]] = {
     "sparse file": (_sparse_file, "has 8589934592 bytes, at most 4194304 are read"),
 }
 NOT_ITS_OWN = "; a library must be a file of its own package; REINSTALL"
+PLACE, ITS_LIBRARY = f"{PACKAGE}/{LIBRARY}", f"its library PACKAGE/{LIBRARY}"
+LED_OUT = f"its library {LIBRARY} {LEADS_OUT} OUTSIDE/moved"
+ITS_KERNELS = "its library PACKAGE/lib/libkernels.so"
 LATE = ", where somebody may put a file; delete the link"
 UNREAD = "its metadata cannot be read: UnsuitableFileError: "
 RENEW = "; DELETE, and reinstall it: pip install --force-reinstall --no-deps acme_first"
@@ -300,10 +302,7 @@ REJECTED: list[tuple[Change, str]] = [
         _entry_points(f"[other]\nx = y\n[{GROUP}]\n# no value\nfirst\n\n[more]\nz=a\n"),
         f"{ENTRY}''{NO_MODULE}",
     ),
-    (
-        lambda plugin: shutil.rmtree(plugin.package),
-        "its package 'acme_first' is not installed; REINSTALL",
-    ),
+    (lambda p: shutil.rmtree(p.package), "its package 'acme_first' is not installed; REINSTALL"),
     (_shadow("acme_first/__init__.py"), SHADOWED.format("")),
     (_shadow("acme_first.py"), SHADOWED.format(".py")),
     (
@@ -335,29 +334,14 @@ REJECTED: list[tuple[Change, str]] = [
     *((_forge(core_abi=[0, minor]), PLUGIN_IS_OLD.format(minor)) for minor in (3, 9)),
     *((_forge(core_abi=abi), CORE_IS_OLD.format("{}.{}".format(*abi))) for abi in ([1, 4], [2, 0])),
     *((_forge(torch_target=each), TORCH_IS_OLD.format(each)) for each in ("2.13", "3.0")),
-    (
-        lambda plugin: (plugin.package / LIBRARY).write_bytes(b"other"),
-        f"its library PACKAGE/{LIBRARY} {OTHER_HASH}",
-    ),
-    (
-        lambda plugin: (plugin.package / LIBRARY).unlink(),
-        f"its library PACKAGE/{LIBRARY} is missing; REINSTALL",
-    ),
-    (
-        instead(f"{PACKAGE}/{LIBRARY}", os.mkdir),
-        f"its library PACKAGE/{LIBRARY} is not a regular file; REINSTALL",
-    ),
-    (
-        instead(f"{PACKAGE}/{LIBRARY}", lambda path: path.symlink_to(path)),
-        f"its library PACKAGE/{LIBRARY} cannot be read: ANYTHING; REINSTALL",
-    ),
-    (
-        instead(f"{PACKAGE}/{LIBRARY}", _link("../../../outside/moved")),
-        f"its library {LIBRARY} {LEADS_OUT} OUTSIDE/moved{NOT_ITS_OWN}",
-    ),
+    (lambda p: (p.package / LIBRARY).write_bytes(b"other"), f"{ITS_LIBRARY} {OTHER_HASH}"),
+    (lambda p: (p.package / LIBRARY).unlink(), f"{ITS_LIBRARY} is missing; REINSTALL"),
+    (instead(PLACE, os.mkdir), f"{ITS_LIBRARY} is not a regular file; REINSTALL"),
+    (instead(PLACE, _link("libfirst.so")), f"{ITS_LIBRARY} cannot be read: ANYTHING; REINSTALL"),
+    (instead(PLACE, _link("../../../outside/moved")), f"{LED_OUT}{NOT_ITS_OWN}"),
     (
         instead(f"{PACKAGE}/lib", _link("../../outside/moved")),
-        f"its library {LIBRARY} {LEADS_OUT} OUTSIDE/moved/libfirst.so{NOT_ITS_OWN}",
+        f"{LED_OUT}/libfirst.so{NOT_ITS_OWN}",
     ),
     (
         lambda plugin: (plugin.package / "part").symlink_to("../../outside"),
@@ -366,14 +350,8 @@ REJECTED: list[tuple[Change, str]] = [
             " a copy in place of the link"
         ),
     ),
-    (
-        lambda plugin: _name_kernels(plugin, None),
-        "its library PACKAGE/lib/libkernels.so is missing; REINSTALL",
-    ),
-    (
-        lambda plugin: _name_kernels(plugin, b"other"),
-        f"its library PACKAGE/lib/libkernels.so {OTHER_HASH}",
-    ),
+    (lambda p: _name_kernels(p, None), f"{ITS_KERNELS} is missing; REINSTALL"),
+    (lambda p: _name_kernels(p, b"other"), f"{ITS_KERNELS} {OTHER_HASH}"),
     (lambda plugin: (plugin.package / KERNELS).touch(), LOOSE),
     (lambda plugin: (_name_kernels(plugin), (plugin.package / KERNELS).touch()), LOOSE),
     (lambda plugin: _link_file(plugin).chmod(0o666), FOR_ALL.format("PACKAGE/module.py")),

@@ -81,8 +81,7 @@ def test_fork_during_a_first_use(site: Site, module: str) -> None:
 
 def test_fork_while_a_thread_imports_core(site: Site) -> None:
     site.install("first", "import __main__; __main__.hold()" + FAKES)
-    given = site.run(FORK, "fork_while(lambda: __import__('custom_pypto.core'))")
-    assert given == [0, True]
+    assert site.run(FORK, "fork_while(lambda: __import__('custom_pypto.core'))") == [0, True]
 
 
 def test_fork_while_a_thread_loads_a_new_plugin(site: Site) -> None:

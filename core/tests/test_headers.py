@@ -101,8 +101,7 @@ ONE_FORM = (
 def test_kernels_of_another_type_are_one_compile_error_each_that_says_the_right_one(
     tmp_path: Path,
 ) -> None:
-    found = errors("wrong_kernel", tmp_path)
-    said = [line.partition("assertion failed: ")[2] for line in found]
+    said = [line.partition("assertion failed: ")[2] for line in errors("wrong_kernel", tmp_path)]
     assert sorted(said) == [EITHER_FORM] * 3 + [ONE_FORM]
 
 
@@ -113,7 +112,6 @@ def test_torch_target_that_is_too_old_does_not_compile(tmp_path: Path) -> None:
 
 
 def test_no_object_is_shared_between_plugins_without_visibility_flags(tmp_path: Path) -> None:
-    visible = Library(build("plugin", tmp_path / "visible.so"))
-    defined = visible.symbols("--defined-only")
+    defined = Library(build("plugin", tmp_path / "visible.so")).symbols("--defined-only")
     objects = [each for each in defined if each.split(maxsplit=2)[1] in "uVvBDR"]
     assert [each for each in objects if re.search("custom_pypto::|torch::|ops::", each)] == []

@@ -155,6 +155,5 @@ def test_a_failure_is_a_runtime_error_with_its_text(call: Callable[[], Any], tex
 
 
 def test_call_op_returns_a_tuple() -> None:
-    x = torch.tensor([3.0, 1.0, 2.0])
-    values, indices = ops.headers_call_many(x, 2)
+    values, indices = ops.headers_call_many(torch.tensor([3.0, 1.0, 2.0]), 2)
     assert (values.tolist(), indices.tolist()) == ([3.0, 2.0], [0, 2])

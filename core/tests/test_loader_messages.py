@@ -25,8 +25,7 @@ def test_warning_points_to_the_line_that_imports_core(site: Site) -> None:
 
 
 def test_nothing_of_a_plugin_that_fails_acts_on_the_terminal(site: Site) -> None:
-    version = "0.1.0\x1b[2K\u202e"
-    site.install("broken", "raise RuntimeError('\\x1b[31m\\r')", version=version)
+    site.install("broken", "raise RuntimeError('\\x1b[31m\\r')", version="0.1.0\x1b[2K\u202e")
     report = site.run(REPORT)
     ((_, warning, _),) = report["warnings"]
     error = site.load("refusal(getattr, ops, 'broken', error=AttributeError)", quiet=True)

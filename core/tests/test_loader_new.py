@@ -34,8 +34,7 @@ def test_what_came_is_loaded_beside_the_others(site: Site) -> None:
     *given, (message,) = given
     loaded = {"first": "loaded", "second": "loaded"}
     rejected = {**loaded, "third": "rejected"}
-    states = [loaded, rejected, rejected]
-    assert given == [False, states, [1, 1], True, ["first", "two"]]
+    assert given == [False, [loaded, rejected, rejected], [1, 1], True, ["first", "two"]]
     assert "each provide the op 'first'" in message
 
 

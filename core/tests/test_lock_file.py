@@ -98,8 +98,7 @@ def test_what_differs_from_the_lock_is_refused(
 
 
 def test_the_library_s_hash_is_the_manifest_s(plugin: InstalledPlugin) -> None:
-    described = lock_file.describe(replace(plugin, manifest=make_manifest()))
-    assert described["library"] == "ab" * 32
+    assert lock_file.describe(replace(plugin, manifest=make_manifest()))["library"] == "ab" * 32
 
 
 def test_text_does_not_depend_on_the_order_of_plugins(plugin: InstalledPlugin) -> None:
@@ -167,8 +166,7 @@ def test_file_that_is_unusable_allows_nothing(lock_path: Path, spoil: Spoil, rea
 
 
 def test_file_of_another_user(lock_path: Path) -> None:
-    lock = lock_file.read(str(lock_path), frozenset({-1}))
-    assert "belongs to the user id" in lock.problem
+    assert "belongs to the user id" in lock_file.read(str(lock_path), frozenset({-1})).problem
 
 
 def test_no_plugin_is_accepted_where_the_lock_cannot_be_used(plugin: InstalledPlugin) -> None:
@@ -223,8 +221,7 @@ def test_locked_plugins_load_and_no_other(site: Site) -> None:
 def test_lock_decides_where_two_provide_one_op(site: Site) -> None:
     site.install("first", ops=["same"])
     site.install("second", ops=["same"])
-    path = locked(site, CUSTOM_PYPTO_DISABLE="first")
-    report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE=path)
+    report = site.run(REPORT, CUSTOM_PYPTO_LOCKFILE=locked(site, CUSTOM_PYPTO_DISABLE="first"))
     assert report["states"] == {"second": "loaded", "first": "rejected"}
     assert report["ops"] == ["same"]
 
@@ -246,8 +243,7 @@ def test_command_writes_what_would_load_whatever_the_old_lock_says(site: Site) -
         "not locked: third, which is blocked: CUSTOM_PYPTO_DISABLE names it; take it out of the"
         " variable to load it"
     )
-    names = [each["name"] for each in json.loads(path.read_text())["plugins"]]
-    assert names == ["first", "second"]
+    assert [each["name"] for each in json.loads(path.read_text())["plugins"]] == ["first", "second"]
     assert path.stat().st_mode & 0o777 == 0o644
     assert [each.name for each in path.parent.iterdir() if each.name.startswith(".")] == []
 

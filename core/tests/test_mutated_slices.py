@@ -87,8 +87,7 @@ def test_inductor_without_the_lowering(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(lowering.lowerings, target, raising=False)
     monkeypatch.setattr(mutated_slices, "_lacks_lowering", True)
     torch.compiler.reset()
-    run = torch.compile(write, dynamic=True, fullgraph=True)
-    expect_right(run, (0, 4), (0, 5), (0, 6))
+    expect_right(torch.compile(write, dynamic=True, fullgraph=True), (0, 4), (0, 5), (0, 6))
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -121,7 +120,6 @@ def test_exported_program_writes_the_slice(dynamic: bool) -> None:
             return write(x)
 
     shapes = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},) if dynamic else None
-    example = torch.zeros(12, 4)[2:8]
-    program = torch.export.export(Module(), (example,), dynamic_shapes=shapes)
+    program = torch.export.export(Module(), (torch.zeros(12, 4)[2:8],), dynamic_shapes=shapes)
     for each in (program, program.run_decompositions({})):
         expect_right(each.module(), (0, 4), (2, 4), (3, 6 if dynamic else 4))

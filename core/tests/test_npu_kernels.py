@@ -202,8 +202,7 @@ print(ops.headers_npu_launched())
     assert searched.startswith(reason)
     assert launched == f"aclnnSecond {stock} 0"
     needed = machine.put(f"wheel:{searched.rpartition('NPU_ARCH=')[2]}", "launched_too")
-    again = machine.run("print(ops.headers_npu_launched())", FAKE_SOC=soc)
-    assert again == f"launched {needed} 2"
+    assert machine.run("print(ops.headers_npu_launched())", FAKE_SOC=soc) == f"launched {needed} 2"
 
 
 def test_kernels_of_one_name_in_two_wheels_are_each_plugin_s_own(machine: Machine) -> None:
@@ -222,8 +221,7 @@ for package in ("one", "other"):
     os.environ["ASCEND_CUSTOM_OPP_PATH"] = package
     print(ops.headers_npu_chosen())
 """
-    second = f"aclnnSecond {one.relative_to(machine.folder)}"
-    assert machine.run(code).splitlines() == [second] * 2
+    assert machine.run(code).splitlines() == [f"aclnnSecond {one.relative_to(machine.folder)}"] * 2
 
 
 def test_an_optional_kernel_that_is_missing_stays_missing(machine: Machine) -> None:
@@ -378,8 +376,7 @@ def test_a_query_compares_a_launch_with_the_header(machine: Machine) -> None:
     folder = library.parents[1] / "include"
     assert compare(machine, "custom") == f"{library} no header in {folder} declares aclnnKinds"
     write_header(library, KINDS.replace("bool flag", "double eps, bool flag"))
-    difference = "argument 3 of the header, `double eps`, is not passed"
-    assert difference in compare(machine, "custom")
+    assert "argument 3 of the header, `double eps`, is not passed" in compare(machine, "custom")
 
 
 def test_one_of_several_declarations_must_fit(machine: Machine) -> None:

@@ -153,8 +153,7 @@ MUTATING = "first(Tensor(a!) x, Tensor(b!)[] others, Tensor(c!)? maybe=None) -> 
 
 def test_versions_of_what_is_written_to_are_bumped(site: Site) -> None:
     """What may not be written to: test_mutation.py."""
-    code = hook("write", functions=WRITES)
-    site.install("first", code, ops=[MUTATING], with_library=False)
+    site.install("first", hook("write", functions=WRITES), ops=[MUTATING], with_library=False)
     assert site.load("""
         tensors = [torch.ones(2) for _ in range(4)]
         ops.first(tensors[0], tensors[1:3], tensors[3])

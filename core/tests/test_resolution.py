@@ -94,8 +94,7 @@ def test_plugin_loads_after_those_it_requires() -> None:
         plugin("cat"),
         plugin("zebra"),
     ]
-    found = resolution.resolve(plugins)
-    assert [each.name for each in found] == ["cat", "zebra", "ant", "bee"]
+    assert [each.name for each in resolution.resolve(plugins)] == ["cat", "zebra", "ant", "bee"]
 
 
 NOBODY = (

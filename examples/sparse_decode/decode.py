@@ -57,8 +57,7 @@ def decode(session: Session, steps: int) -> Iterator[Step]:
 
     Ends the program when a step is outside the tolerance.
     """
-    ops = torch.ops.custom_pypto
-    fused: Callable[..., Tensor] = ops.npu_sparse_attention_pto
+    fused: Callable[..., Tensor] = torch.ops.custom_pypto.npu_sparse_attention_pto
     reference = custom_pypto.core.reference("npu_sparse_attention_pto")
     assert reference is not None
     for number in range(steps):

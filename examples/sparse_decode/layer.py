@@ -121,8 +121,7 @@ class HiddenStates:
         tables = torch.randn(WINDOW * 256, hidden, generator=generator) * scale
         # fp32: where the CPU has no bf16 instructions, torch's bf16 products are 50 times slower.
         self._tables = tables / (scale[::256].square().sum().sqrt())
-        topics = torch.randn(TOPIC_BUCKETS, hidden, generator=generator)
-        self._topics = topics * TOPIC_WEIGHT
+        self._topics = torch.randn(TOPIC_BUCKETS, hidden, generator=generator) * TOPIC_WEIGHT
 
     def __call__(self, tokens: Tensor) -> Tensor:
         """Return the bf16 states [t - HISTORY, H] of int64 tokens [t], whose first are history."""
@@ -134,8 +133,7 @@ class HiddenStates:
         return states.bfloat16()
 
     def _local(self, tokens: Tensor) -> Tensor:
-        windows = tokens.unfold(0, WINDOW, 1).flip(-1)
-        rows = windows + torch.arange(WINDOW) * 256
+        rows = tokens.unfold(0, WINDOW, 1).flip(-1) + torch.arange(WINDOW) * 256
         return functional.embedding_bag(rows, self._tables, mode="sum")
 
     def _topic_histogram(self, tokens: Tensor) -> Tensor:

@@ -103,8 +103,7 @@ class Session:
             for start in range(0, context - 1, chunk):
                 stop = min(start + chunk, context - 1)
                 slots = self.cache.grow(sequence, stop - start)
-                positions = torch.arange(start, stop)
-                angles = sin_cos(positions, self.sizes.rope)
+                angles = sin_cos(torch.arange(start, stop), self.sizes.rope)
                 states = self.states(sequence, start, stop).float()
                 rows = cached_rows(states, *angles, weights)
                 self.cache.write(slots, *(each.bfloat16() for each in rows))

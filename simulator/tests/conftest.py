@@ -19,7 +19,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Runs a script with the kernels of both vendors in kernels/; its assertions are the test's."""
     vendors = build_kernels([KERNELS], tmp_path_factory.mktemp("opp"))
     opp = f"{vendors['tests']}:{vendors['outdated']}"
-    folder = tmp_path_factory.mktemp("runner")
-    simulated = Simulated(folder, ["torchair"], [Path(__file__).parent])
+    simulated = Simulated(tmp_path_factory.mktemp("runner"), ["torchair"], [Path(__file__).parent])
     yield partial(run_script, simulated, ASCEND_CUSTOM_OPP_PATH=opp)
     simulated.close()

@@ -30,8 +30,7 @@ def tensor(value: torch.Tensor) -> ctypes.c_void_p:
     def sizes(values: Any) -> Any:
         return (ctypes.c_int64 * len(values))(*map(int, values))
 
-    item = value.element_size()
-    storage = [value.untyped_storage().nbytes() // item]
+    storage = [value.untyped_storage().nbytes() // value.element_size()]
     created = function("aclCreateTensor", ctypes.c_void_p)(
         sizes(value.shape),
         ctypes.c_uint64(value.dim()),

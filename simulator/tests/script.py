@@ -53,8 +53,7 @@ def run_script(
     With `prints`, that is the last line of its output; with `fails`, it must fail and say that.
     """
     variables = {name: str(value) for name, value in environment.items()}
-    code = prelude + textwrap.dedent(script)
-    done = simulated.server(variables).run(code, [], variables)
+    done = simulated.server(variables).run(prelude + textwrap.dedent(script), [], variables)
     assert (done.returncode != 0) is bool(fails), done.stdout + done.stderr
     assert fails in done.stderr
     assert not prints or done.stdout.splitlines()[-1] == prints

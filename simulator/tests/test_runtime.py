@@ -18,8 +18,7 @@ def test_activation_after_torch_npu_is_refused(run: Run) -> None:
 
 
 def test_the_simulator_imports_neither_torch_nor_torch_npu() -> None:
-    code = "import sys, custom_pypto_simulator; sys.exit('torch' in sys.modules)"
-    run_python("-c", code)
+    run_python("-c", "import sys, custom_pypto_simulator; sys.exit('torch' in sys.modules)")
 
 
 @pytest.mark.parametrize("wait", ["Stream", "Event"])

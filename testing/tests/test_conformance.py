@@ -85,12 +85,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
             *("--rootdir", str(folder), *options, str(folder)),
         ]
         code = f"import os, pytest; os.chdir({str(folder)!r}); pytest.main({given})"
-        variables = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
-        printed = server.run(code, [], variables)
+        printed = server.run(code, [], {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"})
         lines = (line.split() for line in printed.stdout.splitlines())
         found = (line for line in lines if line[1:] and line[0].startswith("test_suite.py::"))
-        outcomes = {line[0].split("::")[-1]: line[1] for line in found}
-        return outcomes, printed.stdout + printed.stderr
+        return {line[0].split("::")[-1]: line[1] for line in found}, printed.stdout + printed.stderr
 
     yield run_it
     server.close()
@@ -205,8 +203,7 @@ class TestOps(Conformance):
 
 
 def test_test_without_a_case_is_never_skipped(run: Run) -> None:
-    chosen = "exports or test_gradients or agrees_with_its_contract"
-    outcomes, printed = run(EMPTY, "-k", chosen)
+    outcomes, printed = run(EMPTY, "-k", "exports or test_gradients or agrees_with_its_contract")
     assert "SKIPPED" not in outcomes.values()
     assert outcomes["test_gradients[twice-no-sample]"] == "ERROR"
     assert outcomes["test_exports_with_dynamic_sizes[scalar-no-tensors]"] == "PASSED"

@@ -91,8 +91,7 @@ def is_rare(k: object) -> bool:
 def test_calls_of_a_right_op_are_counted() -> None:
     rows: dict[str, Any] = {}
     with registered(contract_of_plus.schema.text, plus, fake=plus) as overload:
-        op = Op(overload, contract=contract_of_plus)
-        checks.check_fuzzed(op, FEW, rows.__setitem__)
+        checks.check_fuzzed(Op(overload, contract=contract_of_plus), FEW, rows.__setitem__)
     row = rows["fuzzed"]
     assert (row["op"], row["calls"], row["disagreements"]) == ("plus", FEW.calls, 0)
     assert row["accepted"] + row["refused"] == FEW.calls

@@ -68,8 +68,7 @@ def test_a_tensor_without_elements_needs_no_memory_in_a_layout_with_gaps() -> No
 @pytest.mark.parametrize("attribute", ["strides[0] >= 0", "shape[0] != 2", "is_contiguous"])
 def test_rules_read_tensors_that_nothing_could_hold(attribute: str) -> None:
     rule = f'{{ argument = "x", check = "x.{attribute}", message = "must fit" }}'
-    contract = contract_of(op_with("any", f"rules = [{rule}]"))
-    assert list(violations(contract, Random(0)))
+    assert list(violations(contract_of(op_with("any", f"rules = [{rule}]")), Random(0)))
 
 
 def test_arguments_are_drawn_by_position_and_by_name() -> None:

@@ -69,8 +69,7 @@ tensors.like = { shape = "K", dtype = "=xs" }
 rules = [{ argument = "xs", check = "xs.dtype == float32 and K >= 1", message = "is odd" }]
 outputs.ys = { length = "E", shape = "M K", dtype = "=xs" }
 """
-    fake = fake_kernel(lazy_contract(contract_of(toml)))
-    assert fake([], torch.zeros(0, dtype=torch.int8)) == []
+    assert fake_kernel(lazy_contract(contract_of(toml)))([], torch.zeros(0, dtype=torch.int8)) == []
     assert refusal({"xs": [torch.zeros(1, 0)], "like": torch.zeros(0)}, toml) == (
         "op: argument 'xs' is odd"
     )
@@ -104,8 +103,7 @@ def test_a_call_breaks_each_check_of_a_list_in_one_tensor() -> None:
 
 
 def test_drawn_lists_have_several_lengths() -> None:
-    lengths = {len(draw(contract_of(GROUPED), Random(seed))["x"]) for seed in range(20)}
-    assert lengths == {1, 2, 3}
+    assert {len(draw(contract_of(GROUPED), Random(seed))["x"]) for seed in range(20)} == {1, 2, 3}
 
 
 def test_an_optional_tensor_alone_beside_a_list_is_broken_as_others_are() -> None:
@@ -113,8 +111,7 @@ def test_an_optional_tensor_alone_beside_a_list_is_broken_as_others_are() -> Non
         '[op]\nschema = "op(Tensor[] xs, Tensor? mask=None) -> ()"\n'
         'tensors.mask = { shape = "N", dtype = "bool" }\n'
     )
-    given = {"xs": [], "mask": torch.zeros(3, dtype=torch.bool)}
-    fake_kernel(lazy_contract(contract))(**given)
+    fake_kernel(lazy_contract(contract))(xs=[], mask=torch.zeros(3, dtype=torch.bool))
     assert {each.rule for each in violations(contract, Random(0))} == {"ndim", "dtype"}
 
 

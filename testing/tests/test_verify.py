@@ -221,16 +221,14 @@ def test_torch_s_own_add_decides_whether_ops_are_called(run, children, check, ve
 
 def test_what_an_op_does_not_have_is_looked_for_once(run, children):
     children.lacking = "results"
-    report = run()
-    assert verdicts(report, "my_op", "=1") == dict.fromkeys(CHECKS[1:], "does not apply")
+    assert verdicts(run(), "my_op", "=1") == dict.fromkeys(CHECKS[1:], "does not apply")
     assert [checks for checks, op, _ in children.calls if op == "my_op"][2:] == []
 
 
 def test_a_plugin_that_does_not_load_stays_out_of_the_checks(run, children):
     broken = {**PLUGIN, "name": "bad", "status": "failed", "reason": "it crashed"}
     children.found = {**FOUND, "plugins": [PLUGIN, broken], "ops": {**FOUND["ops"], "bad": []}}
-    report = run(status=1)
-    assert "| plugin bad |  | load | failed | 0.0 | failed: it crashed |" in report
+    assert "| plugin bad |  | load | failed | 0.0 | failed: it crashed |" in run(status=1)
     assert all(each["CUSTOM_PYPTO_DISABLE"] == "bad" for _, _, each in children.calls)
 
 

@@ -89,8 +89,7 @@ def test_the_isa_that_is_forced_multiplies_bf16_by_its_instruction(build: Build,
     ops = torch.ops.custom_pypto
     with started(build, MAX_CPU, isa) as emulator:
         assert emulator.isas == [best(plugin, isa) for plugin in OWN_ISAS]
-        op = ops.npu_lightning_indexer_pto.default
-        order = emulator.call(op, query, key, weights, **options)
+        order = emulator.call(ops.npu_lightning_indexer_pto.default, query, key, weights, **options)
         out, _ = emulator.call(ops.npu_sparse_flash_attention.default, **attention)
     assert order.flatten().tolist() == ([0, 1] if isa in WITH_BF16 else [1, 0])
     assert bool(out.eq(0.0 if isa in WITH_BF16 else subnormal).all())

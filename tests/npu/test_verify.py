@@ -200,5 +200,4 @@ print(outcome.value[0]["verdict"] if outcome.ok else outcome)
 
 def test_a_check_runs_in_a_process_that_has_imported_nothing() -> None:
     command = ("custom-pypto-sim", "run", "--", sys.executable, "-c", IN_A_PROCESS)
-    done = run_program(*command, env={"CUSTOM_PYPTO_PLUGINS": "add_custom"})
-    assert done.stdout == "passed\n"
+    assert run_program(*command, env={"CUSTOM_PYPTO_PLUGINS": "add_custom"}).stdout == "passed\n"

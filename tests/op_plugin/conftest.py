@@ -58,8 +58,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Simulated]:
 
 @functools.cache
 def _complete(config: pytest.Config) -> list[ImportedOp]:
-    read = read_files.read(Sources(op_plugin=(_file(config),)))
-    return [op for op in read.ops if op.is_complete]
+    return [op for op in read_files.read(Sources(op_plugin=(_file(config),))).ops if op.is_complete]
 
 
 def _file(config: pytest.Config) -> Path:

@@ -17,5 +17,4 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Return a model of each family, with a dense layer and one of experts."""
     folder = tmp_path_factory.mktemp(request.param)
     make_checkpoint(folder, request.param)
-    reference = load_reference(folder)
-    return SimpleNamespace(family=request.param, folder=folder, reference=reference)
+    return SimpleNamespace(family=request.param, folder=folder, reference=load_reference(folder))

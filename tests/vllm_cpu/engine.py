@@ -45,6 +45,5 @@ def as_prompt(tokens: list[int]) -> TokensPrompt:
 
 def generate(llm: Any, prompts: list[list[int]], tokens: int = NEW_TOKENS) -> list[list[int]]:
     """Return the new tokens of a batch of prompts."""
-    inputs = [as_prompt(each) for each in prompts]
-    outputs = llm.generate(inputs, sampling(tokens), use_tqdm=False)
+    outputs = llm.generate([as_prompt(each) for each in prompts], sampling(tokens), use_tqdm=False)
     return [list(each.outputs[0].token_ids) for each in outputs]

@@ -29,8 +29,7 @@ def resident() -> int:
 
 def free_blocks(core: Any) -> int:
     """Return how many blocks of the cache no request holds."""
-    scheduler = core.engine_core.engine_core.scheduler
-    return scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
+    return core.engine_core.engine_core.scheduler.kv_cache_manager.block_pool.get_num_free_blocks()
 
 
 @pytest.mark.parametrize("model", LOADS, indirect=True)

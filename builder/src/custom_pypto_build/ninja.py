@@ -22,8 +22,7 @@ def find_ninja() -> str:
     Raises:
         BuildError: it is not installed.
     """
-    scripts = sysconfig.get_path("scripts")
-    found = shutil.which("ninja") or shutil.which("ninja", path=scripts)
+    found = shutil.which("ninja") or shutil.which("ninja", path=sysconfig.get_path("scripts"))
     if found is None:
         raise BuildError("ninja was not found; install it with `pip install ninja`")
     return found

@@ -184,8 +184,7 @@ class BuildPluginLibrary(setuptools.Command):
         files = {str(built / name): str(source / name) for name in names}
         for file in source_files.below(self.plugin.root, self.plugin.opp):
             assert self.plugin.opp is not None
-            inner = Path(file).relative_to(self.plugin.opp)
-            files[str(built / manifest.OPP_FOLDER / inner)] = file
+            files[str(built / manifest.OPP_FOLDER / Path(file).relative_to(self.plugin.opp))] = file
         return files
 
     def _distribution(self) -> import_check.Distribution:

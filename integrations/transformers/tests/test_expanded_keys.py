@@ -61,5 +61,4 @@ def test_the_cheaper(monkeypatch: pytest.MonkeyPatch, call: tuple[int, int, int]
     query, position = torch.empty(1, 1, tokens, 192, device="cpu"), torch.arange(tokens) + before
     chunks = (position[:, None] - torch.arange(2048)).clamp(min=-1)[None].split(256, 1)
     for keys in (before + tokens, 65536):  # as many as a static cache holds
-        found = expanded_keys.chunks_that_pay(module, query, keys, chunks)
-        assert [*found] == list(range(paying))
+        assert [*expanded_keys.chunks_that_pay(module, query, keys, chunks)] == list(range(paying))

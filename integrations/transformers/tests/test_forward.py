@@ -49,8 +49,7 @@ def test_padding(model: Any, mask: Tensor) -> None:
 @EVERY_FAMILY
 def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) -> None:
     ids = prompt(2, TOKENS)
-    mask = padding(TOKENS, (0, TOKENS), (0, 0))
-    logits = model(ids, attention_mask=mask).logits
+    logits = model(ids, attention_mask=padding(TOKENS, (0, TOKENS), (0, 0))).logits
     assert logits.isfinite().all()
     assert_close(logits[:1], model(ids[:1]).logits)
 

@@ -33,8 +33,7 @@ def test_tokens_are_those_of_transformers(model: Any) -> None:
     with OpCalls() as ops:
         assert_close(logits(ours), logits(model))
     assert "linear" in dict(ops.calls)
-    tokens = [each.generate(prompt(2, 12), max_new_tokens=6) for each in (ours, model)]
-    assert torch.equal(*tokens)
+    assert torch.equal(*[each.generate(prompt(2, 12), max_new_tokens=6) for each in (ours, model)])
 
 
 @pytest.mark.parametrize("most", [None, 16])
@@ -128,7 +127,6 @@ def test_what_the_op_is_not_for_runs_as_before() -> None:
 @pytest.mark.usefixtures("no_grad")
 def test_one_graph_without_experts() -> None:
     model = make_model("deepseek_v32", num_hidden_layers=1, first_k_dense_replace=1)
-    ours = with_linear(model)
-    graph = torch.compile(ours, backend="eager", fullgraph=True)
+    graph = torch.compile(with_linear(model), backend="eager", fullgraph=True)
     ids = prompt(2, 12)
     assert_close(graph(ids, use_cache=False).logits, model(ids).logits)

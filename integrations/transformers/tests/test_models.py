@@ -129,8 +129,7 @@ def test_a_model_that_is_not_served_is_refused() -> None:
 
 def test_axk2_generates_the_tokens_of_eager() -> None:
     model = tiny_models.make_model("axk2")
-    mask = padding(TOKENS, (0, TOKENS), (9, TOKENS))
-    options = {"attention_mask": mask, "max_new_tokens": 8}
+    options = {"attention_mask": padding(TOKENS, (0, TOKENS), (9, TOKENS)), "max_new_tokens": 8}
     assert_tokens_of_eager(model, lambda: model.generate(prompt(2, TOKENS), **options))
 
 

@@ -236,8 +236,7 @@ def prompt(batch: int, tokens: int, seed: int = 0) -> Tensor:
 def padding(tokens: int, *spans: tuple[int, int]) -> Tensor:
     """Make a mask [B, tokens] whose row has ones from ``begin`` to ``end - 1``."""
     position = torch.arange(tokens)
-    rows = [(position >= begin) & (position < end) for begin, end in spans]
-    return torch.stack(rows).long()
+    return torch.stack([(position >= begin) & (position < end) for begin, end in spans]).long()
 
 
 def real_logits(model: Any, mask: Tensor, **arguments: Any) -> Tensor:

@@ -69,8 +69,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("name", "text", "changes"), REFUSED)
 def test_a_value_that_cannot_be_is_refused(name: str, text: str, changes: dict[str, Any]) -> None:
-    op = "npu_advance_step_flashattn"
-    assert_refused(op, call(**changes), name, text, is_of_values=True)
+    assert_refused("npu_advance_step_flashattn", call(**changes), name, text, is_of_values=True)
 
 
 def test_the_other_name_takes_the_arguments_in_its_order() -> None:

@@ -135,13 +135,11 @@ def test_refuses_a_ring_that_the_longest_sequence_does_not_fit() -> None:
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan"), 3e38, 1e-40])
 @pytest.mark.parametrize("coff", [1, 2])
 def test_extreme_numbers_give_what_torch_gives(number: float, coff: int) -> None:
-    sizes = samples.Sizes((10,), (6,), coff=coff, block_size=16)
-    call = samples.compressor_arguments(sizes, "cpu")
+    call = samples.compressor_arguments(samples.Sizes((10,), (6,), coff=coff, block_size=16), "cpu")
     place = call["state_block_table"][0, 0]
     call["state_cache"][place, 5, 3] = number  # a kv that is read
     call["state_cache"][place, 4, coff * 19 + 7] = number  # a score that is read
-    expected_call = {**call, "state_cache": call["state_cache"].clone()}
-    expected = reference.compressor(**expected_call)
+    expected = reference.compressor(**{**call, "state_cache": call["state_cache"].clone()})
     actual = OPS.npu_compressor(**call)
     sample = SampleInput((), {})
     finite = expected.isfinite()

@@ -50,8 +50,7 @@ def make_compressor(name: str) -> tuple[nn.Module, Any]:
 
 def rotated(compressor: Any, rows: Tensor, first: int) -> Tensor:
     """Norm and rotation of rows from number `first` on, by transformers' weight and angles."""
-    numbers = torch.arange(first, first + rows.shape[1]).expand(B, -1)
-    positions = numbers * compressor.compress_rate
+    positions = torch.arange(first, first + rows.shape[1]).expand(B, -1) * compressor.compress_rate
     angles = compressor.rotary_emb(rows, position_ids=positions, layer_type="compress")
     cos, sin = (each.repeat_interleave(2, -1) for each in angles)
     return norm_and_rotate(rows, compressor.kv_norm.weight, cos, sin)
@@ -82,7 +81,6 @@ def test_rows_are_those_of_transformers(name: str, coff: int, chunks: tuple[int,
             start_pos=torch.tensor([start] * B),
             coff=coff,
         )
-        new = closed[:, : end // ratio - start // ratio]
-        rows.append(rotated(compressor, new, start // ratio))
+        rows.append(rotated(compressor, closed[:, : end // ratio - start // ratio], start // ratio))
         torch.testing.assert_close(torch.cat(rows, 1)[:, None], expected, rtol=1e-4, atol=1e-5)
     assert expected.shape[2] == LENGTH // ratio

@@ -66,8 +66,7 @@ def order_of(sample: SampleInput) -> list[int]:
         sums[head % SUMS] += dot * factors[head]
     while len(sums) > 1:
         sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
-    scores = sums[0] * scales.float().abs()
-    return scores.argsort(descending=True, stable=True).tolist()
+    return (sums[0] * scales.float().abs()).argsort(descending=True, stable=True).tolist()
 
 
 @pytest.mark.parametrize("depth", [1, 7, 64, 128, 131])
@@ -85,8 +84,7 @@ def test_a_query_token_does_not_see_the_signs_of_others() -> None:
     expected = op(*sample.args, **sample.kwargs)
     sample.args[3][0, 1] *= -1
     result = op(*sample.args, **sample.kwargs)
-    same = [result[0, token].equal(expected[0, token]) for token in range(3)]
-    assert same == [True, False, True]
+    assert [result[0, token].equal(expected[0, token]) for token in range(3)] == [True, False, True]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -156,5 +154,4 @@ ORDERS: list[tuple[list[int], list[float], float, list[int]]] = [
 def test_scales_decide_the_order(
     key: list[int], scales: list[float], query_scale: float, order: list[int], dtype: torch.dtype
 ) -> None:
-    found = order_of_numbers(torch.tensor(key).to(dtype), torch.tensor(scales), query_scale)
-    assert found == order
+    assert order_of_numbers(torch.tensor(key).to(dtype), torch.tensor(scales), query_scale) == order

@@ -73,8 +73,7 @@ def test_more_rows_than_have_their_ranks_in_memory_at_a_time(threads: int) -> No
 
 
 def test_a_key_scores_the_same_wherever_it_lies() -> None:
-    sizes = Sizes([500], 1, 64, depth=64, block_size=128)
-    sample = paged("cpu", "", sizes, sparse_count=500)
+    sample = paged("cpu", "", Sizes([500], 1, 64, depth=64, block_size=128), sparse_count=500)
     query, key, weights = sample.args
     same = key[:1, :1].expand_as(key).clone()
     assert indexer(query, same, weights, **sample.kwargs).flatten().tolist() == list(range(500))

@@ -61,8 +61,7 @@ def test_rows_behind_the_used_ones_are_none() -> None:
     options = {"layout_q": "TND", "layout_k": "TND", "mask_mode": 3, "return_value": 1}
     sums, used = int32(0, 4, 4, 8), int32(3, 0, 1)
     both = {"cu_seqlens_q": sums, "cu_seqlens_k": sums, "seqused_q": used, "seqused_k": used}
-    sample = SampleInput((query, key, weights, 3), options | both)
-    found = check(V2, sample)
+    found = check(V2, SampleInput((query, key, weights, 3), options | both))
     assert found[0].ne(-1).any(-1).all(-1).tolist() == [True] * 3 + [False] + [True] + [False] * 4
 
 

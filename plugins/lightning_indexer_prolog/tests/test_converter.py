@@ -33,8 +33,7 @@ def converter(graph: Graph) -> Any:
 
 
 def test_a_layout_of_none_is_the_default(converter: Any, graph: Graph) -> None:
-    given = arguments(samples.DEEPSEEK)
-    converter.convert_prolog(**given, layout_query=None, layout_key=None)
+    converter.convert_prolog(**arguments(samples.DEEPSEEK), layout_query=None, layout_key=None)
     ((_, _, attributes),) = graph.nodes
     assert (attributes["layout_query"], attributes["layout_key"]) == ("TND", "PA_BSND")
 
@@ -53,5 +52,4 @@ def test_the_last_node_writes_the_larger_cache_after_the_other(
     (scales, _), (keys, _) = graph.of_type("ScatterNdUpdate")
     assert (str(scales["var"]), str(keys["var"])) == ("idx_k_scale_cache", "idx_k_cache")
     assert graph.nodes[-1][1] is keys
-    clones = [inputs for op, inputs, _ in graph.nodes if "after ScatterNdUpdate" in str(inputs)]
-    assert clones
+    assert [inputs for op, inputs, _ in graph.nodes if "after ScatterNdUpdate" in str(inputs)]

@@ -139,8 +139,7 @@ def test_extreme_streams_have_finite_results(size: float) -> None:
     given = make_layer(3, 4, 64)
     given["x"] = given["x"] * size
     h_in, y = run_layer(**given)
-    wide = {name: each.double() for name, each in given.items()}
-    expected = run_eager(**wide)
+    expected = run_eager(**{name: each.double() for name, each in given.items()})
     # The squares of 1e30 are inf in fp32, for which the norm is zero, as in eager.
     assert h_in.isfinite().all()
     assert y.isfinite().all()
@@ -154,8 +153,7 @@ def test_large_logits_choose_one_stream_each() -> None:
     logits[0, [0, 1, 2, 3], [2, 0, 3, 1]] = 1e4
     logits[1, 0, 0] = -1e4
     y, _, _ = npu_mhc_sinkhorn(logits)
-    expected = reference.sinkhorn(logits)[0]
-    torch.testing.assert_close(y, expected, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(y, reference.sinkhorn(logits)[0], rtol=1e-5, atol=1e-6)
     assert y[0].round().nonzero().tolist() == [[0, 2], [1, 0], [2, 3], [3, 1]]
     # The reciprocal of a column's sum is infinite.
     logits = torch.tensor([0.0, 0.0, 0.0, -92.0]).expand(1, 4, 4)

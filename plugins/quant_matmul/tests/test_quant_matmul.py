@@ -33,8 +33,7 @@ def test_any_rows_give_the_product(rows: int, depth: int, columns: int, dtype: t
     for threads in (1, 2):
         with torch_threads(threads):
             assert torch.equal(product(x1, weight.t(), scale, output_dtype=dtype), expected)
-    copied = weight.t().contiguous()
-    assert torch.equal(product(x1, copied, scale, output_dtype=dtype), expected)
+    assert torch.equal(product(x1, weight.t().contiguous(), scale, output_dtype=dtype), expected)
 
 
 @pytest.mark.parametrize("rows", [1, 9, 110])

@@ -124,8 +124,7 @@ UNEVEN: dict[str, Callable[[Tensor], object]] = {
 @pytest.mark.parametrize("uneven", UNEVEN)
 def test_values_of_uneven_size_are_as_exact_as_others(uneven: str, count: int) -> None:
     arguments = one_token(700, count)
-    block = int(arguments["block_table"][0, 0])
-    latents = arguments["kv_cache"][block, :, 0]
+    latents = arguments["kv_cache"][int(arguments["block_table"][0, 0]), :, 0]
     fill(latents)
     UNEVEN[uneven](latents)
     arguments["sparse_indices"][:] = torch.arange(count)
@@ -202,8 +201,7 @@ def test_an_error_in_one_row_ends_the_work_of_every_thread() -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype: torch.dtype) -> None:
-    sizes = replace(SIZES, lengths=(700, 900), tokens=6, dtype=dtype)
-    arguments = call(sizes, count=600)
+    arguments = call(replace(SIZES, lengths=(700, 900), tokens=6, dtype=dtype), count=600)
     prefill, _ = attention(**arguments)
     for s in range(6):
         row = {k: arguments[k][:, s : s + 1] for k in ("query", "query_rope", "sparse_indices")}
@@ -218,8 +216,7 @@ def test_prefill_gives_the_bits_of_decoding_token_by_token(dtype: torch.dtype) -
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
 def test_a_range_of_keys_far_above_the_others_decides(size: float) -> None:
     """Ranges' states are merged whatever their maxima are."""
-    sizes = replace(SIZES, lengths=(1700,), block_size=1700, tokens=1)
-    arguments = call(sizes, count=1700)
+    arguments = call(replace(SIZES, lengths=(1700,), block_size=1700, tokens=1), count=1700)
     arguments["sparse_indices"][:] = torch.arange(1700)
     arguments["query_rope"].fill_(1)
     for excited in (range(600), range(600, 1200), range(1200, 1700)):

@@ -80,8 +80,7 @@ def test_nothing_beside_a_tokens_row_and_a_weight_is_read(dtype: torch.dtype) ->
 
 @pytest.mark.parametrize("tokens", [30, 900])
 def test_a_tokens_result_does_not_depend_on_other_tokens(tokens: int) -> None:
-    sizes = replace(samples.WIDE, lengths=(900,), tokens=tokens)
-    arguments = samples.mla_arguments(sizes)
+    arguments = samples.mla_arguments(replace(samples.WIDE, lengths=(900,), tokens=tokens))
     together = mla_prolog(**arguments)
     for token in (0, tokens // 2, tokens - 1):
         one = slice(token, token + 1)

@@ -59,8 +59,7 @@ def test_any_window(mode: int) -> None:
 
 def test_more_tokens_than_rows() -> None:
     """The first tokens of a sequence see nothing: zeros, and -inf with sinks too."""
-    arguments = call(replace(samples.SMALL, tokens=(5, 5), rows=(3, 0)), "window", "TND")
-    out, lse = check(arguments)
+    out, lse = check(call(replace(samples.SMALL, tokens=(5, 5), rows=(3, 0)), "window", "TND"))
     assert not out[:2].any()
     assert bool((lse[0, :2] == -torch.inf).all())
     assert not out[5:].any()

@@ -122,8 +122,7 @@ def find(type_: str) -> Kernel | None:
     record = _Record.from_address(address)
     check = library("libascendcl.so").custom_pypto_sim_check_abi
     expect_success(check(ctypes.c_char_p(record.abi), name.encode()), name)
-    declared = record.parameters.decode().split(",")
-    return Kernel(name, tuple(map(_parameter, declared)))
+    return Kernel(name, tuple(map(_parameter, record.parameters.decode().split(","))))
 
 
 def _address(symbol: str) -> int | None:

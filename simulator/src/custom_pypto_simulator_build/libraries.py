@@ -59,8 +59,7 @@ def objects_folder() -> Path:
     """The folder of what this compiler makes for these wheels. Raises BuildError."""
     flags = compile_flags()
     version = importlib.metadata.version("torch_npu")
-    toolchain = digest([compiler_identity(), version, *flags])
-    return cache_folder() / "objects" / toolchain
+    return cache_folder() / "objects" / digest([compiler_identity(), version, *flags])
 
 
 def build_libraries() -> Libraries:

@@ -17,8 +17,7 @@ def properties_of(tensor: torch.Tensor) -> Properties:
 def relevant_strides(strides: Sequence[int], shape: Sequence[int]) -> tuple[int | None, ...]:
     """Return the strides that reach a second element, None for the others."""
     sizes = (1,) * len(shape) if 0 in shape else shape
-    pairs = zip(strides, sizes, strict=True)
-    return tuple(stride if size > 1 else None for stride, size in pairs)
+    return tuple(stride if size > 1 else None for stride, size in zip(strides, sizes, strict=True))
 
 
 class Twins:

@@ -256,8 +256,7 @@ def _changes(
             others = tree_map_only(torch.Tensor, partial(torch.Tensor.to, dtype=dtype), others)
             yield "dtype", {**changed(value.to(dtype)), **others}
     yield "device", changed(value.to("meta"))
-    apart = value.new_zeros((*value.shape, 2))[..., 0]
-    yield "strides", changed(apart.copy_(value))
+    yield "strides", changed(value.new_zeros((*value.shape, 2))[..., 0].copy_(value))
     for axis, size in enumerate(value.shape):
         for wrong in (size + 1, 0):
             sizes = [*value.shape[:axis], wrong, *value.shape[axis + 1 :]]

@@ -76,8 +76,7 @@ def test_launch_is_right_or_refused_whichever_function_fails(
     launch: Launch, queue: int, is_cached: bool
 ) -> None:
     variables = {"TASK_QUEUE_ENABLE": queue, **(dict.fromkeys(FASTER, "1") if is_cached else {})}
-    code = EACH_FAILS.format(functions=FUNCTIONS)
-    refused, passed, damage = launch(code, **variables)
+    refused, passed, damage = launch(EACH_FAILS.format(functions=FUNCTIONS), **variables)
     assert damage == ""
     # A launch that is found in the cache makes no objects, but with TASK_QUEUE_ENABLE=2.
     is_made = not is_cached or queue == 2

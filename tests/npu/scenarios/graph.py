@@ -131,5 +131,4 @@ def _published(name: str) -> Case:
         "npu_mla_prolog": samples.mla_arguments,
         "npu_sparse_attention_pto": samples.fused_arguments,
     }[name](sizes, "npu")
-    sample = SampleInput(tuple(arguments.values()), name=PUBLISHED)
-    return replace(cases_of(name)[0], sample=sample)
+    return replace(cases_of(name)[0], sample=SampleInput(tuple(arguments.values()), name=PUBLISHED))

@@ -89,8 +89,7 @@ class ImportedOp(Undecided):
 
     def give_shape(self, tensor: str) -> str:
         """Return the dim that stands for the whole shape of a tensor, such as ``*x_shape``."""
-        shape = f"*{tensor}_shape"
-        self.tensors[tensor].setdefault("shape", shape)
+        self.tensors[tensor].setdefault("shape", f"*{tensor}_shape")
         return self.tensors[tensor]["shape"]
 
 

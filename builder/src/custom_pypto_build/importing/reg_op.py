@@ -51,8 +51,7 @@ def read(source: Source) -> Iterator[Definition]:
                         tensor.dtypes = _dtypes(definition, of, place)
                     (definition.outputs if "OUTPUT" in macro else definition.inputs).append(tensor)
                 case "ATTR", [name, type_, *default]:
-                    attribute = Attribute(name, place, type_, ", ".join(default))
-                    definition.attributes.append(attribute)
+                    definition.attributes.append(Attribute(name, place, type_, ", ".join(default)))
                 case "REQUIRED_ATTR", [name, type_]:
                     definition.attributes.append(Attribute(name, place, type_))
                 case "DATATYPE", [name, of]:
@@ -89,6 +88,5 @@ def _dtypes(definition: Definition, text: str, place: Place) -> list[str] | None
     """Return the dtypes of a ``TensorType``; None if it is any, or not understood."""
     found = _dtypes_in(text)
     if not found and text != _ANY:
-        problem = f"{text}: not understood; list the dtypes"
-        definition.decide(place, Subject.DTYPE, problem)
+        definition.decide(place, Subject.DTYPE, f"{text}: not understood; list the dtypes")
     return found or None

@@ -65,8 +65,7 @@ def read(text: str, file: str) -> Value | None:
                     problem = "is an alias of another" if is_alias else "is nested too deeply"
                     raise ImportingError(f"{place}: a value {problem}")
                 content = event.value if isinstance(event, yaml.ScalarEvent) else []
-                is_mapping = isinstance(event, yaml.MappingStartEvent)
-                opened[-1].append(Value(content, is_mapping, place))
+                opened[-1].append(Value(content, isinstance(event, yaml.MappingStartEvent), place))
                 if isinstance(content, list):
                     opened.append(content)
     except (yaml.YAMLError, ValueError) as error:

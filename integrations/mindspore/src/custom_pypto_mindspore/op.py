@@ -45,8 +45,7 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
             nonlocal result
             rest = iter(tensors)
             torch_args, torch_kwargs = map_leaves(lambda leaf: as_torch(leaf, rest), given)
-            result = self._op(*torch_args, **torch_kwargs)
-            return leaves(result, torch.Tensor)
+            return leaves(self._op(*torch_args, **torch_kwargs), torch.Tensor)
 
         def as_torch(leaf: Any, tensors: Iterator[torch.Tensor]) -> Any:
             if isinstance(leaf, mindspore.Tensor):

@@ -68,8 +68,7 @@ def use_linear(model: nn.Module) -> None:
 
 def _is_of_experts(module: nn.Module) -> bool:
     # A forward of the module's own may be that of offloading.
-    has_flags = all(hasattr(module, flag) for flag in _FLAGS.split())
-    return has_flags and "forward" not in vars(module)
+    return all(hasattr(module, flag) for flag in _FLAGS.split()) and "forward" not in vars(module)
 
 
 def _is_torch_fast() -> bool:

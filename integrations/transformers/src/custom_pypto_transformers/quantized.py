@@ -295,8 +295,7 @@ def _of_awq(module: Any) -> _Weights:
         unpack_unsigned(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
         for each in (module.qweight, module.qzeros)
     )
-    words = pack_int4(numbers.t().contiguous())
-    return _Weights(words, module.scales, zeros, 4, module.group_size)
+    return _Weights(pack_int4(numbers.t().contiguous()), module.scales, zeros, 4, module.group_size)
 
 
 def _bits_of_gptqmodel(module: Any) -> int:

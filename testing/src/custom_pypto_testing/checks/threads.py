@@ -111,8 +111,7 @@ def run_watched(run: Callable[[], Result]) -> tuple[Result, set[int]]:
         time.sleep(0.001)
         before = _sleeping()
     result = run()
-    after = _sleeping()
-    return result, {thread for thread, slept in after.items() if before.get(thread) != slept}
+    return result, {thread for thread, slept in _sleeping().items() if before.get(thread) != slept}
 
 
 def _sleeping() -> dict[int, int | None]:

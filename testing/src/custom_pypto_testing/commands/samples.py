@@ -50,8 +50,7 @@ def _describe(op: str) -> dict[str, Any]:
         calls.extend(_calls(op))
     except Exception as error:
         # A plugin may give samples that raise anything.
-        problem = shorten(f"{type(error).__name__}: {error}")
-        return {"op": op, "calls": calls, "problem": problem}
+        return {"op": op, "calls": calls, "problem": shorten(f"{type(error).__name__}: {error}")}
     return {"op": op, "calls": calls, "problem": "" if calls else "the suite has no call of it"}
 
 

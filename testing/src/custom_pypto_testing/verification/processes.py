@@ -135,8 +135,7 @@ class Verification:
         progressed: Any = outcome.progress if isinstance(outcome.progress, dict) else {}
         done: Any = outcome.value if outcome.ok else progressed.get("done", [])
         for each in done:
-            verdict = Verdict(each["verdict"])
-            yield Result(subject, run.setting, **{**each, "verdict": verdict})
+            yield Result(subject, run.setting, **{**each, "verdict": Verdict(each["verdict"])})
             seconds -= each["seconds"]
         if not outcome.ok:
             call = progressed.get("call", "")
