@@ -3,14 +3,13 @@
 import functools
 import sys
 from collections.abc import Iterator
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 import pytest
 from custom_pypto_vllm import names
 
-MODULES = {module for module, _ in names.NAMES.values()}
-COMPILED = functools.cache(functools.partial(compile, filename="<vllm>", mode="eval"))
+USED_MODULES = {module for module, _ in names.NAMES.values()}
 
 
 class FakeVllm:
@@ -21,7 +20,7 @@ class FakeVllm:
         self.module("vllm").__version__ = f"{names.NEWEST}.0+cpu"  # type: ignore[attr-defined]
         for name, (module, used) in names.NAMES.items():
             has = {each.partition("(")[0]: _function(each) for each in used}
-            if (path := f"{module}.{name}") in MODULES:
+            if (path := f"{module}.{name}") in USED_MODULES:
                 made: Any = self.module(path)
             else:
                 made = has.pop("", None) or type(name, (), {})
@@ -51,10 +50,15 @@ class FakeVllm:
         return getattr(sys.modules[module], name)
 
 
+@functools.cache
+def _compiled(source: str) -> CodeType:
+    return compile(source, "<vllm>", "eval")
+
+
 def _function(signature: str) -> Any:
     """Make a function with these parameters, ``name(x,y?)``; None for a name without any."""
     _, is_function, parameters = signature.replace("?", "").partition("(")
-    return eval(COMPILED(f"lambda {parameters[:-1]}: None")) if is_function else None
+    return eval(_compiled(f"lambda {parameters[:-1]}: None")) if is_function else None
 
 
 @pytest.fixture
