@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator
-from functools import reduce
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial, reduce
+from typing import Any, NamedTuple
 
 from .errors import ContractError
 from .expression_names import INFINITY
@@ -33,6 +33,18 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, Callable[[Any, Any], Any]]] = {
 """Their signs, which C++ has too, and what they compute."""
 
 
+class _Reading(NamedTuple):
+    """How the names and comparisons of an expression are read."""
+
+    value_of: Callable[[str], Any]
+    decide: Decide
+    least: Callable[[Any, Any], Any]
+    is_true: Callable[[Any], bool]
+
+
+_Function = Callable[[_Reading], Any]
+
+
 def evaluate(
     node: ast.expr,
     value_of: Callable[[str], Any],
@@ -50,44 +62,70 @@ def evaluate(
     Raises:
         OverflowError: a number does not fit into 64 bits; the text is the kernels'.
     """
+    return _function_of(node)(_Reading(value_of, decide, least, is_true))
 
-    def value(each: ast.expr) -> Any:
-        return evaluate(each, value_of, decide, least, is_true)
 
+@lru_cache(maxsize=8192)
+def _function_of(node: ast.expr) -> _Function:
+    """Return the function that gives the value: an expression is read once, evaluated often."""
     match node:
         case ast.Constant(constant):
-            return constant
+            return lambda reading: constant
+        case ast.Name(name) if name == INFINITY:
+            return lambda reading: math.inf
         case ast.Name(name):
-            return math.inf if name == INFINITY else value_of(name)
-        case ast.Attribute(ast.Name(name), attribute):
-            return value_of(f"{name}.{attribute}")
+            return lambda reading: reading.value_of(name)
+        case ast.Attribute(ast.Name(head), attribute):
+            path = f"{head}.{attribute}"
+            return lambda reading: reading.value_of(path)
         case ast.Subscript(of, ast.Slice(None, upper, None)):
-            return value(of)[: None if upper is None else value(upper)]
+            whole, end = _function_of(of), _function_of(upper or ast.Constant(None))
+            return lambda reading: whole(reading)[: end(reading)]
         case ast.Subscript(of, index):
-            found, position = value(of), value(index)
-            # As in custom_pypto/op_contract.h.
-            return found[position] if -len(found) <= position < len(found) else -1
+            return partial(_element, _function_of(of), _function_of(index))
         case ast.UnaryOp(ast.USub(), operand):
-            return _calculate(ast.Sub(), 0, value(operand))
+            return _function_of(ast.BinOp(ast.Constant(0), ast.Sub(), operand))
         case ast.UnaryOp(ast.Not(), operand):
-            found = value(operand)
-            return None if found is None else not found
+            return partial(_opposite, _function_of(operand))
         case ast.BinOp(left, operator, right) if type(operator) in OPERATORS:
-            dividend, divisor = value(left), value(right)
-            # A size may be 0: `Operands` of custom_pypto/op_contract.h divides by 0 the same way.
-            if isinstance(operator, ast.FloorDiv | ast.Mod) and is_true(divisor == 0):
-                return 0 if isinstance(operator, ast.FloorDiv) else dividend
-            return _calculate(operator, dividend, divisor)
-        case ast.BoolOp(operator, operands):
-            return _any_or_all(map(value, operands), isinstance(operator, ast.Or))
+            return partial(_calculate, operator, _function_of(left), _function_of(right))
+        case ast.BoolOp(operation, operands):
+            each_of, stop = [*map(_function_of, operands)], isinstance(operation, ast.Or)
+            return lambda reading: _any_or_all((each(reading) for each in each_of), stop)
         case ast.Call(_, operands):
-            return reduce(least, map(value, operands))
-        case ast.Compare():
-            return _any_or_all(_comparisons(node, value, decide), stop=False)
+            values = [*map(_function_of, operands)]
+            return lambda reading: reduce(reading.least, (each(reading) for each in values))
+        case ast.Compare(left, [comparison], [ast.Tuple(choices)]):
+            among = partial(_is_among, _function_of(left), [*map(_function_of, choices)])
+            return among if isinstance(comparison, ast.In) else partial(_opposite, among)
+        case ast.Compare(left, [comparison], [right]):
+            return partial(_compare, comparison, _function_of(left), _function_of(right))
+        case ast.Compare(left, operators, operands):
+            # a < b < c is a < b and b < c.
+            pairs = zip([left, *operands], operators, operands, strict=False)
+            each_pair: list[ast.expr] = [
+                ast.Compare(one, [sign], [other]) for one, sign, other in pairs
+            ]
+            return _function_of(ast.BoolOp(ast.And(), each_pair))
     raise ContractError(f"{ast.unparse(node)} has no value")
 
 
-def _calculate(operator: ast.operator, a: Any, b: Any) -> Any:
+def _element(of: _Function, index: _Function, reading: _Reading) -> Any:
+    found, position = of(reading), index(reading)
+    # As in custom_pypto/op_contract.h.
+    return found[position] if -len(found) <= position < len(found) else -1
+
+
+def _opposite(of: _Function, reading: _Reading) -> bool | None:
+    found = of(reading)
+    return None if found is None else not found
+
+
+def _calculate(operator: ast.operator, left: _Function, right: _Function, reading: _Reading) -> Any:
+    a, b = left(reading), right(reading)
+    # A size may be 0: `Operands` of custom_pypto/op_contract.h divides by 0 the same way.
+    if isinstance(operator, ast.FloorDiv | ast.Mod) and reading.is_true(b == 0):
+        return 0 if isinstance(operator, ast.FloorDiv) else a
     result = OPERATORS[type(operator)](a, b)
     if isinstance(result, int) and not -(2**63) <= result < 2**63:
         operation = ast.unparse(ast.BinOp(ast.Constant(a), operator, ast.Constant(b)))
@@ -95,7 +133,7 @@ def _calculate(operator: ast.operator, a: Any, b: Any) -> Any:
     return result
 
 
-def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
+def _any_or_all(values: Iterable[bool | None], stop: bool) -> bool | None:
     is_unknown = False
     for each in values:
         if each is not None and bool(each) == stop:
@@ -104,28 +142,20 @@ def _any_or_all(values: Iterator[bool | None], stop: bool) -> bool | None:
     return None if is_unknown else not stop
 
 
-def _comparisons(
-    node: ast.Compare, value: Callable[[ast.expr], Any], decide: Decide
-) -> Iterator[bool | None]:
-    """Yield the results of ``a < b < c``, one for each operator."""
-    left = value(node.left)
-    for operator, comparator in zip(node.ops, node.comparators, strict=True):
-        if isinstance(comparator, ast.Tuple):
-            equals = (decide(left == value(each)) for each in comparator.elts)
-            found = _any_or_all(equals, stop=True)
-            yield found if found is None or isinstance(operator, ast.In) else not found
-        else:
-            right = value(comparator)
-            yield _compared(operator, left, right, decide)
-            left = right
+def _is_among(of: _Function, choices: list[_Function], reading: _Reading) -> bool | None:
+    found = of(reading)
+    return _any_or_all((reading.decide(found == each(reading)) for each in choices), stop=True)
 
 
-def _compared(operator: ast.cmpop, a: Any, b: Any, decide: Decide) -> bool | None:
+def _compare(
+    operator: ast.cmpop, left: _Function, right: _Function, reading: _Reading
+) -> bool | None:
+    a, b = left(reading), right(reading)
     if isinstance(operator, ast.Is | ast.IsNot):
         return (a is b) == isinstance(operator, ast.Is)
     if isinstance(a, list) or isinstance(b, list):
         if len(a) != len(b):
             return False
-        return _any_or_all((decide(x == y) for x, y in zip(a, b, strict=True)), stop=False)
+        return _any_or_all((reading.decide(x == y) for x, y in zip(a, b, strict=True)), stop=False)
     _, compare = COMPARISONS[type(operator)]
-    return decide(compare(a, b))
+    return reading.decide(compare(a, b))
