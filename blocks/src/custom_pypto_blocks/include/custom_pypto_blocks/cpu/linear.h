@@ -35,7 +35,7 @@ inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
   return k + ahead < row ? 0 : (kWeights - 1) * row;
 }
 // Up to this number of rows, integers are widened in registers. With more rows they are kept.
-inline constexpr int kMostRowsInRegisters = kRegisters > 16 ? 4 : 2;
+inline constexpr int kMostRowsInRegisters = 4;
 // Columns whose scales are widened together: a multiple of each tile's number of weights.
 inline constexpr int64_t kScaledColumns = kRegisters > 16 ? 16 : 12;
 
@@ -246,9 +246,10 @@ class Linear {
       }
     }
     int64_t column = task.first;
-    if constexpr (kTileOfRows == 3) {
-      if (task.count == 3) column = product.template multiply_as_one_tile<3>(column);
-      if (task.count == 4) column = product.template multiply_as_one_tile<4>(column);
+    if constexpr (kIsScaled<Weight>) {
+      column = product.template multiply_as_one_tile<1>(column);
+    } else if constexpr (kRegisters == 16) {
+      if (task.count >= 3) column = product.template multiply_as_one_tile<3>(column);
     }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
       product.multiply_tiles(column);
@@ -287,11 +288,16 @@ class Linear {
         scales_(kept_ + kTileOfWeights * kKeptStride),
         rows_(scales_ + groups(task) * 2 * kScaledColumns) {}
 
-  // With one weight less, 16 registers hold the sums and widened weights of kRows rows. Returns the
-  // next column.
+  // For at most kMostRowsInRegisters rows. Returns the next column.
   template <int kRows>
   int64_t multiply_as_one_tile(int64_t column) const {
-    constexpr int kWeights = kTileOfWeights - 1;
+    if constexpr (kRows < kMostRowsInRegisters) {
+      if (task_.count > kRows) return multiply_as_one_tile<kRows + 1>(column);
+    }
+    if (task_.count > kRows) return column;
+    // What was fastest: 16 registers hold the sums, the widened weights and some of the scales.
+    constexpr int kFewer = kIsScaled<Weight> && kRows % 2 == 0 ? 2 : 1;
+    constexpr int kWeights = kTileOfWeights - (kRegisters == 16 ? kFewer : 0);
     for (; column + kWeights <= task_.last; column += kWeights) {
       const Weight* const weights = weights_of(column);
       if constexpr (kIsScaled<Weight>) {
@@ -371,20 +377,9 @@ class Linear {
     }
   }
 
-  template <int kRows>
-  void multiply_few_rows(const Weight* integers, const Scales& scales) const {
-    if constexpr (kRows > 1) {
-      if (task_.count < kRows) return multiply_few_rows<kRows - 1>(integers, scales);
-    }
-    multiply_integers<kRows, kTileOfWeights>(rows_, stride_, integers, depth_, scales, sums_);
-  }
-
   void multiply_scaled(int64_t column) const {
     const Weight* const integers = weights_of(column);
     Scales scales = scales_of(column);
-    if (task_.count <= kMostRowsInRegisters) {
-      return multiply_few_rows<kMostRowsInRegisters>(integers, scales);
-    }
     const float* const at = scales.at;
     int64_t k = 0;
     do {
