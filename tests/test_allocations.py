@@ -90,6 +90,7 @@ def test_repeated_call_allocates_nothing_but_reference_counts(
     assert int(run(counter, "-c", SCRIPT, str(counter), plugin)) == tensors * 20 * 3
 
 
+@pytest.mark.slow
 def test_call_without_memory_is_refused_and_the_next_is_right(counter: Path) -> None:
     lines = run(counter, FOLDER / "each_fails.py", str(counter)).splitlines()
     refused = {op: int(count) for op, count in map(str.split, lines)}

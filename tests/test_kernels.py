@@ -48,6 +48,7 @@ def test_metadata_is_what_kernels_reads(root: Path) -> None:
         digest.validate(type(digest).hash_variant(digest.algorithm, variant))
 
 
+@pytest.mark.slow
 def test_the_page_runs_where_the_plugin_is_not_installed(
     environment: Scratch, wheel: Callable[[str], Path], root: Path, tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from scratch import FEW_CALLS, Scratch
 
+pytestmark = pytest.mark.slow
 # Scalars, lists, strings, None, several results, an overload, words of C++.
 MANY = """
 many.over(Tensor end, Tensor T, Tensor register, *, Tensor a, Tensor? bias=None,

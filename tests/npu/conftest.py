@@ -21,8 +21,8 @@ KERNELS = ("custom", "stock")
 
 IGNORING = 'import warnings; warnings.filterwarnings("ignore")\n'
 SLOWEST = (
-    *("test_graph.py", "test_launch.py", "test_imported.py", "test_eager.py"),
-    *("test_symbolic_graphs.py", "test_verify.py"),
+    *("test_graph.py", "test_launch.py", "test_symbols.py", "test_eager.py"),
+    *("test_symbolic_graphs.py", "test_imported.py", "test_verify.py"),
 )
 """The files that take longest. Each of pytest's processes begins with one. The second and the third
 need no kernels of `opp`, which the first process compiles meanwhile."""

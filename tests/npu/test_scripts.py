@@ -7,6 +7,7 @@ import pytest
 from programs import run_program
 from worker import RunCode
 
+pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "scripts"
 
 IN_NZ = {"CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS": "nz"}

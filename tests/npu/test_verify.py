@@ -17,6 +17,7 @@ from readme import code_of
 from simulated import Simulated
 from worker import RunCode
 
+pytestmark = pytest.mark.slow
 # As the prologue of subprocess_call.py. The alarm stands in for the end by the parent.
 _RUN = """
 import json, signal, sys

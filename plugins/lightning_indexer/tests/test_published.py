@@ -5,6 +5,7 @@ import pytest
 import torch
 from custom_pypto_lightning_indexer.samples import DEEPSEEK_V32, Sizes, paged
 
+pytestmark = pytest.mark.slow
 indexer = torch.ops.custom_pypto.npu_lightning_indexer_pto
 HEADS, SIZE, BLOCK = DEEPSEEK_V32.heads, DEEPSEEK_V32.depth, DEEPSEEK_V32.block_size
 COUNT = 2048

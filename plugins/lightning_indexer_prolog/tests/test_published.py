@@ -11,6 +11,7 @@ from custom_pypto_lightning_indexer_prolog import samples
 from readme import run_page
 from torch import Tensor
 
+pytestmark = pytest.mark.slow
 prolog = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto
 CACHES = ("idx_k_cache", "idx_k_scale_cache")
 RTOL, ATOL, PART = 0.005, 1e-4, 0.995

@@ -12,6 +12,7 @@ from custom_pypto_sparse_attention import samples
 from readme import run_page
 from torch import Tensor
 
+pytestmark = pytest.mark.slow
 fused = torch.ops.custom_pypto.npu_sparse_attention_pto
 Arguments = dict[str, Tensor]
 

@@ -12,6 +12,7 @@ from custom_pypto_simulator_build import build_kernels
 from programs import pip_install
 from simulated import Simulated
 
+pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
 # AddCustom, the operator of Ascend's samples.
 SOURCES = HERE.parents[2] / "builder" / "tests" / "imported"
