@@ -22,8 +22,7 @@ def cases() -> Iterator[Planned]:
     for dtype in (torch.float32, torch.bfloat16):
         shape = (4096, DEEPSEEK_V32.hidden)
         size = f"{list(shape)} {str(dtype).removeprefix('torch.')}"
-        make = partial(_add, shape, dtype)
-        yield Planned(OP, size, make, quick=dtype == torch.bfloat16)
+        yield Planned(OP, size, partial(_add, shape, dtype), quick=dtype == torch.bfloat16)
 
 
 def _add(shape: tuple[int, ...], dtype: torch.dtype) -> Case:

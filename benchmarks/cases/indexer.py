@@ -36,8 +36,7 @@ def cases() -> Iterator[Planned]:
         (PUBLISHED, 3, "B=32 S1=3, 1..8192"),
         ([65536], 1, "B=1 S1=1, 64K"),
     ):
-        make = partial(quant_case, tokens, lengths)
-        yield Planned(QUANT_OP, text, make, quick=True)
+        yield Planned(QUANT_OP, text, partial(quant_case, tokens, lengths), quick=True)
     for tokens, lengths, text, quick in (
         (3, [122] * 2, "B=2 S1=3, 122", True),
         (3, PUBLISHED, "B=32 S1=3, 1..8192", True),
@@ -76,28 +75,16 @@ def quant_case(tokens: int, lengths: list[int]) -> Case:
     act = torch.tensor(lengths, dtype=torch.int32)
     op = torch.ops.custom_pypto.npu_quant_lightning_indexer
     bf16_op = torch.ops.custom_pypto.npu_lightning_indexer_pto
+    inputs = query, key, weights, query_scale, key_scale, 0, 0
+    keywords = {"actual_seq_lengths_key": act, "block_table": table, "sparse_count": TOP_K}
     plain_key = (key * key_scale[..., None]).bfloat16()
     plain = (query * query_scale[..., None]).bfloat16(), plain_key, weights.bfloat16()
     return Case(
-        lambda: op(
-            query,
-            key,
-            weights,
-            query_scale,
-            key_scale,
-            0,
-            0,
-            actual_seq_lengths_key=act,
-            block_table=table,
-            layout_key="PA_BSND",
-            sparse_count=TOP_K,
-        ),
+        lambda: op(*inputs, **keywords, layout_key="PA_BSND"),
         lambda base: lambda: base.lightning_indexer(*plain, act, table),
         (work(tokens, lengths),),
         torch.int8,
-        in_bf16=lambda: bf16_op(
-            *plain, actual_seq_lengths_key=act, block_table=table, sparse_count=TOP_K
-        ),
+        in_bf16=lambda: bf16_op(*plain, **keywords),
     )
 
 

@@ -27,8 +27,7 @@ def cases() -> Iterator[Planned]:
         (8, 0, "int8, scales of columns"),
         (4, 128, "int4, groups of 128"),
     ):
-        make = partial(_weight_quant, bits=bits, group=group)
-        yield from _of_sizes(WEIGHT_QUANT_OP, name, make)
+        yield from _of_sizes(WEIGHT_QUANT_OP, name, partial(_weight_quant, bits=bits, group=group))
     yield from _of_sizes(QUANT_OP, "int8", _quant)
 
 

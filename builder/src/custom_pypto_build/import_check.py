@@ -86,11 +86,10 @@ def _install(
             shutil.copytree(source, site / name, ignore=skipped)
         else:
             shutil.copyfile(source, site / name)
-    # Other plugins, whose ops this one may require, need not be there yet.
-    described = replace(plugin, requires_ops=(), opp=None)
     plugin_library.install(
         library,
-        described,
+        # Other plugins, whose ops this one may require, need not be there yet.
+        replace(plugin, requires_ops=(), opp=None),
         ops,
         site / plugin.package,
         distribution=distribution.name,

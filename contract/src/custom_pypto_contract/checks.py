@@ -169,8 +169,7 @@ class _Lowering:
         self._surely_bound |= self._op.dims_always_in(tensor)
         if tensor.is_list and not tensor.is_optional:
             # Lists with such a dim have the same length.
-            always = self._op.dims_in(tensor.shape)
-            self._surely_bound |= always & self._op.dims_of_elements.keys()
+            self._surely_bound |= self._op.dims_in(tensor.shape) & self._op.dims_of_elements.keys()
 
     def _of_list(self, tensor: Tensor) -> Iterator[Step]:
         own = tensor.name
@@ -385,5 +384,4 @@ class _Lowering:
             if any(all(dim.is_variadic for dim in shape) for shape in tensor.shapes or ((),)):
                 condition = f"x.ndim == 0 or {condition}"
         text = f"must be {what}, got shape {{x.shape}} with strides {{x.strides}}{{0}}"
-        hint = f"; {tensor.hint}" if tensor.hint else ""
-        yield _check(own, condition, text, hint)
+        yield _check(own, condition, text, f"; {tensor.hint}" if tensor.hint else "")

@@ -228,8 +228,7 @@ def _check_type(key: str, node: ast.expr, known: types.Types, expected: str) -> 
 
 def _check_names_known(key: str, used: set[str], known: Iterable[str]) -> None:
     for name in sorted(used):
-        problem = f"{key}: {name!r} is no argument, no dtype and no dim of a tensor"
-        check_known(name, known, problem)
+        check_known(name, known, f"{key}: {name!r} is no argument, no dtype and no dim of a tensor")
 
 
 def _check_selector(op: OpContract, selector: str) -> None:

@@ -263,8 +263,7 @@ class OpTable:
         expected = [name for name, argument in self._arguments.items() if argument.is_tensor]
         lists = [name for name, argument in self._arguments.items() if argument.is_tensor_list]
         for name in tensors:
-            problem = f"tensors: the schema has no tensor {name!r}"
-            check_known(name, [*expected, *lists], problem)
+            check_known(name, [*expected, *lists], f"tensors: the schema has no tensor {name!r}")
         missing = [name for name in expected if name not in tensors]
         if tensors and missing:
             raise ContractError(

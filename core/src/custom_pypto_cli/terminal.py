@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from custom_pypto_discovery.printable import escape_lines, printable, shorten
 
@@ -40,10 +41,8 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
     blanks.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
-    widths: dict[int, int] = {}
-    for row in rows:
-        for column, cell in enumerate(row[:-1]):
-            widths[column] = max(widths.get(column, 0), len(cell))
+    columns = zip_longest(*(row[:-1] for row in rows), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join([*(cell.ljust(widths[i]) for i, cell in enumerate(row[:-1])), *row[-1:]]).rstrip()
         for row in rows

@@ -28,7 +28,7 @@ def escape(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return re.sub(_UNPRINTABLE, _escape_match, text)
+    return re.sub(_UNPRINTABLE, lambda each: each[0].encode("unicode_escape").decode("ascii"), text)
 
 
 def escape_lines(text: str) -> str:
@@ -47,7 +47,3 @@ def shorten(text: str) -> str:
 def printable(text: str) -> str:
     """Return `text` escaped on one line, without its middle when it is long."""
     return escape(shorten(text))
-
-
-def _escape_match(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode("ascii")

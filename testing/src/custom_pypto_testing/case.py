@@ -132,7 +132,6 @@ class Case:
         storages: dict[int, torch.UntypedStorage] = {}
 
         def copied(name: str, tensor: torch.Tensor) -> torch.Tensor:
-            del name
             storage = tensor.untyped_storage()
             if storage._cdata not in storages:
                 storages[storage._cdata] = storage.clone()  # type: ignore[no-untyped-call]
@@ -211,7 +210,6 @@ class Case:
         """
 
         def stand_in(name: str, tensor: torch.Tensor) -> torch.Tensor:
-            del name
             dtype = torch.float32 if tensor.is_floating_point() else torch.int64
             return torch.empty([min(each, 2) for each in tensor.shape], dtype=dtype, device="meta")
 

@@ -57,7 +57,6 @@ def _parameter(what: str) -> Any:
 
     @pytest.fixture
     def parameter(self: object, request: pytest.FixtureRequest, note: Note) -> object:
-        del self
         found = request.param
         if isinstance(found, Exception):
             raise found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from random import Random
@@ -100,8 +100,7 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
     for name in random.sample(numbers, min(len(numbers), random.choice((1, 1, 2)))):
         where = candidate.dims if name in candidate.dims else candidate.scalars
         where[name] = random.choice(HUGE)
-    for name, value in candidate.scalars.items():
-        given[name] = value
+    given.update(candidate.scalars)
     for tensor in op.tensors:
         value = given[tensor.name]
         if value is None:
@@ -115,24 +114,21 @@ def _with_huge_dims(op: OpContract, random: Random) -> Arguments:
     return given
 
 
-def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
+def _change(op: OpContract, given: Arguments, random: Random) -> list[str]:
     for _ in range(_TRIES):
         argument = random.choice(op.arguments)
         value = given[argument.name]
         tensors = value if isinstance(value, list) else [value]
         if argument.is_tensor_list and (not tensors or random.random() < 0.2):
             given[argument.name] = random.choice((None, [], [*tensors, *tensors], tensors[1:]))
-            yield f"length of {argument.name}"
-            return
+            return [f"length of {argument.name}"]
         if not argument.is_tensor and not argument.is_tensor_list:
             given[argument.name] = random.choice(_scalars(op, argument))
-            yield f"scalar of {argument.name}"
-            return
+            return [f"scalar of {argument.name}"]
         if value is None:
             one = torch.ones(random.choice(((1,), (2, 3), (1, 1, 4))), device="cpu")
             given[argument.name] = one if argument.is_tensor else [one]
-            yield f"presence of {argument.name}"
-            return
+            return [f"presence of {argument.name}"]
         name, change = random.choice(_CHANGES)
         index = random.randrange(len(tensors)) if argument.is_tensor_list else 0
         if tensors[index] is None:
@@ -144,8 +140,8 @@ def _change(op: OpContract, given: Arguments, random: Random) -> Iterator[str]:
             continue
         changed = [*tensors[:index], changed, *tensors[index + 1 :]]
         given[argument.name] = changed[0] if argument.is_tensor else changed
-        yield f"{name} of {argument.name}"
-        return
+        return [f"{name} of {argument.name}"]
+    return []
 
 
 def _scalars(op: OpContract, argument: Argument) -> Sequence[Any]:

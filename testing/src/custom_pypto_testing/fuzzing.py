@@ -19,8 +19,7 @@ import torch
 from custom_pypto_contract.guard import guard
 from custom_pypto_contract.guarded import lifeline
 
-from custom_pypto_testing.case import describe_arguments
-
+from .case import describe_arguments
 from .fuzz_inputs import FuzzCall, fuzz_call
 from .fuzz_oracle import REASONS, TOO_LARGE, Judgement, judge
 

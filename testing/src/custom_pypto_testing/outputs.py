@@ -38,8 +38,7 @@ def leaves(name: str, value: object) -> Iterator[tuple[str, Any]]:
 
 def storage_bytes(tensor: torch.Tensor) -> torch.Tensor:
     """Return all memory that a tensor lies in, as bytes."""
-    storage = tensor.untyped_storage()
-    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage)
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())
 
 
 def named_arguments(mutable: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -15,9 +15,7 @@ from custom_pypto.core.contracts import bind_arguments
 from custom_pypto.core.namespace import find_overload
 from custom_pypto_plugin import SampleInput
 
-from custom_pypto_testing.case import describe_arguments
-
-from .case import Case
+from .case import Case, describe_arguments
 from .checks.values import compare_runs, compare_with_reference, run_of
 from .ops_under_test import Op
 

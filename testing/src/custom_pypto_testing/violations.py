@@ -239,9 +239,7 @@ def _changes(
     value: torch.Tensor = whole if index is None else whole[index]
 
     def changed(instead: torch.Tensor) -> Arguments:
-        made: Any = instead
-        if index is not None:
-            made = [*whole[:index], instead, *whole[index + 1 :]]
+        made: Any = instead if index is None else [*whole[:index], instead, *whole[index + 1 :]]
         return {**given, tensor.name: made}
 
     if tensor.shapes:

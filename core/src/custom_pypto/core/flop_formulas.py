@@ -53,7 +53,6 @@ class FlopFormulas:
 
 def _formula(contract: LazyContract) -> Callable[..., int]:
     def count(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
-        del out_val
         op = contract.op
         return evaluate_cost(op, op.flops, bind_arguments(op, args, kwargs)) or 0
 

@@ -104,8 +104,7 @@ def query_npu_launches(library: Path) -> tuple[list[Launch], list[Path]]:
         if field == "package":
             packages.append(Path(value))
         elif field == "launch":
-            launches.append({})
-            launches[-1]["symbol"] = value
+            launches.append({"symbol": value})
         else:
             launches[-1][field] = value
     return [make_launch(**each) for each in launches], packages

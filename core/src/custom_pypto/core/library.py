@@ -112,8 +112,7 @@ def _find_mismatch(plugin: Path, symbol: str, library: str, types: str, argument
 
     from custom_pypto.core.kernel_headers import compare
 
-    launch = make_launch(symbol, types, arguments)
-    mismatch, _ = compare(launch, plugin, Path(library))
+    mismatch, _ = compare(make_launch(symbol, types, arguments), plugin, Path(library))
     # The error begins with the kernel's name.
     return f"{mismatch.removeprefix(symbol)}\nRemedy: {REMEDY}" if mismatch else ""
 

@@ -31,8 +31,7 @@ class CallLog:
     """The file that calls are logged to."""
 
     def __init__(self, target: str) -> None:
-        path = "" if target == STANDARD_ERROR else target
-        self._file = CallFile(LOG, path)
+        self._file = CallFile(LOG, "" if target == STANDARD_ERROR else target)
 
     def see(self, op: str, schema: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """Log a call."""

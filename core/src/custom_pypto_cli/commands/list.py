@@ -27,8 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the plugins in the order in which core loaded them."""
-    loaded = load_or_explain(plugin_list.load_all, time_limit=options.time_limit)
-    plugins = loaded["plugins"]
+    plugins = load_or_explain(plugin_list.load_all, time_limit=options.time_limit)["plugins"]
     if options.json:
         show_json({"plugins": plugins})
     elif plugins:

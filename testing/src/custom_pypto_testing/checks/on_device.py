@@ -35,7 +35,6 @@ def with_other_values(case: Case) -> Case:
     """
 
     def change(name: str, tensor: torch.Tensor) -> torch.Tensor:
-        del name
         if not tensor.is_floating_point():
             return tensor
         return tensor.cpu().flatten().roll(1).view(tensor.shape).to(tensor.device)
@@ -147,10 +146,8 @@ def _check_compiled(case: Case, backend: Any, *, dynamic: bool) -> None:
     if dynamic and case.sample.resized is not None:
         cases.append(case.resized)
     # Keep all calls: torchair does not notice a new argument at an earlier one's address.
-    calls = []
-    for each in cases:
-        call = each.copy()
-        calls.append(call)
+    calls = [each.copy() for each in cases]
+    for each, call in zip(cases, calls, strict=True):
         call.seed()
         _compare(each, compiled(*call.args, **call.kwargs), call)
 

@@ -91,8 +91,7 @@ def compare_returned(case: Case, actual: Any, expected: Any) -> None:
     case.expect_tensors(actual, "kernel")
     reference = case.op.reference
     compare = None if reference is None else reference.compare
-    on_cpu: Any = tree_map_only(torch.Tensor, lambda each: each.cpu(), (actual, expected))
-    actual, expected = on_cpu
+    actual, expected = tree_map_only(torch.Tensor, lambda each: each.cpu(), (actual, expected))
     if compare is None:
         assert_close(actual, expected)
     else:

@@ -7,7 +7,6 @@ import functools
 import os
 import platform
 import shlex
-import sys
 import tempfile
 import timeit
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +16,9 @@ from typing import Any
 
 import torch
 from custom_pypto import core
-from custom_pypto_contract import guarded
+from custom_pypto_contract import guarded, ops_file
 
 from .interleaved import Quartiles, Timed
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 # Long enough to wake every thread, short enough to interleave with the timed calls.
 _SECONDS = 1e-2
@@ -141,7 +135,7 @@ def compile_flags(isa: str | None, kind: str) -> list[str]:
 
 def _flags(isa: str | None) -> list[str]:
     """Return the compiler flags of an instruction set and of all before it."""
-    tables: Any = tomllib.loads(_ISAS.read_text(encoding="utf-8"))
+    tables = ops_file.read_toml(_ISAS)
     machine = platform.machine()
     flags: list[str] = []
     for name, own in tables.get(machine, {}).items():

@@ -129,15 +129,13 @@ class Evaluation:
                 raise RuntimeError(self._text(step))
 
     def _text(self, step: Check) -> str:
-        text = f"{self._op.name}: argument '{self.show(step.argument)}' "
+        name = list_of(step.argument)
+        if name != step.argument:
+            name = f"{name}[{self._index}]"
+        text = f"{self._op.name}: argument '{name}' "
         for part in step.message:
             text += part if isinstance(part, str) else _format(self.value(part))
         return printable(text)
-
-    def show(self, tensor: str) -> str:
-        """Return the name of a tensor as errors write it: a list's element has its index."""
-        is_element = list_of(tensor) != tensor
-        return f"{list_of(tensor)}[{self._index}]" if is_element else tensor
 
 
 def empty_outputs(
@@ -191,10 +189,7 @@ def sizes_and_dtype(
     sizes: list[Any] = []
     for dim in resolve(output.shape, evaluation.value_of):
         value = evaluation.value_at(index, dim.expression)
-        if dim.is_variadic:
-            sizes.extend(value)
-        else:
-            sizes.append(value)
+        sizes.extend(value if dim.is_variadic else [value])
     same = output.dtype.same_as
     return sizes, _first_of(given, same).dtype if same else getattr(torch, output.dtype.allowed[0])
 
