@@ -114,6 +114,7 @@ def lists_with_dtype(op: OpContract, rule: Rule) -> set[str]:
     return {name for name, attribute in read if attribute == "dtype" and op.is_list(name)}
 
 
+@cache
 def has_elements(tensors: str) -> ast.expr:
     """Return the condition that a list is not empty."""
     return expression("xs.length >= 1", xs=tensors)

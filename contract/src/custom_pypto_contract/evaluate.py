@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable
-from functools import lru_cache, partial, reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from .errors import ContractError
 from .expression_names import INFINITY
@@ -43,6 +44,8 @@ class _Reading(NamedTuple):
 
 
 _Function = Callable[[_Reading], Any]
+_functions: WeakKeyDictionary[ast.expr, _Function] = WeakKeyDictionary()
+"""Those of expressions: fakes evaluate the same ones in each call."""
 
 
 def evaluate(
@@ -56,18 +59,19 @@ def evaluate(
 
     `decide` turns the result of a comparison, which may be symbolic, into True, False or None:
     unknown. ``and``, ``or`` and ``not`` use three-valued logic. As in C++, no operand is
-    evaluated that they, ``a < b < c`` and ``in`` do not need. `least` is the
-    ``min`` of two values; `is_true` says whether a divisor is 0.
+    evaluated that they, ``a < b < c`` and ``in`` do not need; ``b`` may be evaluated twice. `least`
+    is the ``min`` of two values; `is_true` says whether a divisor is 0.
 
     Raises:
         OverflowError: a number does not fit into 64 bits; the text is the kernels'.
     """
-    return _function_of(node)(_Reading(value_of, decide, least, is_true))
+    function = _functions.get(node)
+    if function is None:
+        function = _functions[node] = _function_of(node)
+    return function(_Reading(value_of, decide, least, is_true))
 
 
-@lru_cache(maxsize=8192)
 def _function_of(node: ast.expr) -> _Function:
-    """Return the function that gives the value: an expression is read once, evaluated often."""
     match node:
         case ast.Constant(constant):
             return lambda reading: constant

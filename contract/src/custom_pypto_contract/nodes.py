@@ -67,6 +67,7 @@ def _replaced(node: Any, names: dict[str, Name]) -> Any:
     return node
 
 
+@cache
 def is_given(name: str) -> ast.expr:
     """Return the condition that an argument or a dim is not None."""
     return expression("x is not None", x=name)
