@@ -72,7 +72,7 @@ struct Int4Numbers {
   Int4Numbers(float scale, float shift)
       : scales(broadcast(scale)), shifts(broadcast(shift - 8 * scale)) {}
   inline void load(const Int4* p, F32 (&x)[2]) const {
-    // Widened where they are loaded, which takes one instruction, and flipped then.
+    // One instruction loads and widens the bytes. Then they are flipped.
     const __m128i packed = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
     const __m256i bytes = _mm256_xor_si256(_mm256_cvtepu8_epi32(packed), _mm256_set1_epi32(0x88));
     const __m256i first = _mm256_and_si256(bytes, _mm256_set1_epi32(15));

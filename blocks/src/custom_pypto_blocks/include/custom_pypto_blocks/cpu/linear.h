@@ -34,8 +34,8 @@ template <int kWeights>
 inline int64_t to_next_tile(int64_t k, int64_t ahead, int64_t row) {
   return k + ahead < row ? 0 : (kWeights - 1) * row;
 }
-// Up to this number of rows, integers are widened in registers. With more rows they are kept.
-inline constexpr int kMostRowsInRegisters = 4;
+// The most rows that are multiplied at once with weights that are widened in registers.
+inline constexpr int kMostInOneTile = 4;
 // Columns whose scales are widened together: a multiple of each tile's number of weights.
 inline constexpr int64_t kScaledColumns = kRegisters > 16 ? 16 : 12;
 
@@ -249,6 +249,7 @@ class Linear {
     if constexpr (kIsScaled<Weight>) {
       column = product.template multiply_as_one_tile<1>(column);
     } else if constexpr (kRegisters == 16) {
+      // Of one row or two, 16 registers hold a tile as it is.
       if (task.count >= 3) column = product.template multiply_as_one_tile<3>(column);
     }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
@@ -288,14 +289,15 @@ class Linear {
         scales_(kept_ + kTileOfWeights * kKeptStride),
         rows_(scales_ + groups(task) * 2 * kScaledColumns) {}
 
-  // For at most kMostRowsInRegisters rows. Returns the next column.
+  // Multiplies if kRows to kMostInOneTile rows are one tile. Returns the next column.
   template <int kRows>
   int64_t multiply_as_one_tile(int64_t column) const {
-    if constexpr (kRows < kMostRowsInRegisters) {
-      if (task_.count > kRows) return multiply_as_one_tile<kRows + 1>(column);
+    if (task_.count > kRows) {
+      if constexpr (kRows < kMostInOneTile) return multiply_as_one_tile<kRows + 1>(column);
+      return column;
     }
-    if (task_.count > kRows) return column;
-    // What was fastest: 16 registers hold the sums, the widened weights and some of the scales.
+    // 16 registers hold the sums, the widened weights and some of their scales. With two rows or
+    // four, two weights at a time that have scales are fastest.
     constexpr int kFewer = kIsScaled<Weight> && kRows % 2 == 0 ? 2 : 1;
     constexpr int kWeights = kTileOfWeights - (kRegisters == 16 ? kFewer : 0);
     for (; column + kWeights <= task_.last; column += kWeights) {
