@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from scratch import FEW_CALLS, Scratch
 
-pytestmark = pytest.mark.slow
 # Scalars, lists, strings, None, several results, an overload, words of C++.
 MANY = """
 many.over(Tensor end, Tensor T, Tensor register, *, Tensor a, Tensor? bias=None,
@@ -50,6 +49,7 @@ def environment(folder: Path, new_environment: Callable[..., Scratch]) -> Scratc
     return made
 
 
+@pytest.mark.slow
 def test_they_pass_their_tests(environment: Scratch, folder: Path) -> None:
     options = ["-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
     tests = [f"{name}/tests" for name in PLUGINS]

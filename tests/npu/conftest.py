@@ -24,8 +24,8 @@ SLOWEST = (
     *("test_graph.py", "test_launch.py", "test_symbols.py", "test_eager.py"),
     *("test_symbolic_graphs.py", "test_imported.py", "test_verify.py"),
 )
-"""The files that take longest. Each of pytest's processes begins with one. The second and the third
-need no kernels of `opp`, which the first process compiles meanwhile."""
+"""The files that take longest. Each of pytest's processes begins with one. In `npu`, the second and
+the third need no kernels of `opp`, which the first process compiles meanwhile."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

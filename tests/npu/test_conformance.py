@@ -8,7 +8,6 @@ from programs import pip_install
 from repository import THIRD_PARTY, write_project
 from simulated import Simulated
 
-pytestmark = pytest.mark.slow
 SUITE = """
 from custom_pypto import core
 from custom_pypto_testing import Conformance

@@ -7,7 +7,6 @@ import pytest
 from programs import run_program
 from worker import RunCode
 
-pytestmark = pytest.mark.slow
 SCRIPTS = Path(__file__).parent / "scripts"
 
 IN_NZ = {"CUSTOM_PYPTO_SPARSE_ATTENTION_WEIGHTS": "nz"}
@@ -18,6 +17,7 @@ RUNS: dict[str, tuple[Path, dict[str, str]]] = {
 """Scripts, and the variables that they are run with."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(RUNS))
 def test_a_script_like_the_published_examples_runs(
     run_code: RunCode, kernels: str, name: str

@@ -17,7 +17,6 @@ from readme import code_of
 from simulated import Simulated
 from worker import RunCode
 
-pytestmark = pytest.mark.slow
 # As the prologue of subprocess_call.py. The alarm stands in for the end by the parent.
 _RUN = """
 import json, signal, sys
@@ -123,6 +122,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_ends_the_checks_of_the_op(verify: Verify, fault: str) -> None:
     code, text = FAULTS[fault]
@@ -135,6 +135,7 @@ def test_a_fault_ends_the_checks_of_the_op(verify: Verify, fault: str) -> None:
     assert {each["verdict"] for each in others} == {"not run"}
 
 
+@pytest.mark.slow
 def test_results_that_are_wrong_are_named(verify: Verify) -> None:
     # The device's own add is right.
     wrong = "self.tensors['self'].add_(1)"
@@ -179,6 +180,7 @@ def test_an_op_that_does_not_wait_for_its_stream_or_is_not_captured_is_found(
     assert "found: output: " in printed, printed
 
 
+@pytest.mark.slow
 def test_a_device_without_memory_is_named_and_no_op_is_called(verify: Verify) -> None:
     memory = "import os; os.environ['CUSTOM_PYPTO_SIM_MEMORY'] = '1000000'"
     done = verify(ONE_OP, arm={"add": memory})
@@ -199,6 +201,7 @@ print(outcome.value[0]["verdict"] if outcome.ok else outcome)
 """
 
 
+@pytest.mark.slow
 def test_a_check_runs_in_a_process_that_has_imported_nothing() -> None:
     command = ("custom-pypto-sim", "run", "--", sys.executable, "-c", IN_A_PROCESS)
     assert run_program(*command, env={"CUSTOM_PYPTO_PLUGINS": "add_custom"}).stdout == "passed\n"
