@@ -244,11 +244,18 @@ def _requires_grad(value: torch.Tensor, random: Random, given: Arguments) -> tor
 
 def _shared(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
     """The memory of another argument, from its start or overlapping it."""
-    tensors = [each for each in given.values() if isinstance(each, torch.Tensor)]
-    others = [each for each in tensors if each is not value and each.dtype == value.dtype]
-    other = random.choice(others)
-    offset = random.choice((0, 0, 1))
-    return other.as_strided(value.shape, value.stride(), other.storage_offset() + offset)
+    tensors = {name: each for name, each in given.items() if isinstance(each, torch.Tensor)}
+    others = [name for name, each in tensors.items() if each is not value]
+    name = random.choice([each for each in others if tensors[each].dtype == value.dtype])
+    other = tensors[name]
+    offset = other.storage_offset() + random.choice((0, 0, 1))
+    # This may enlarge the storage. Then both become views of all of it: where one is a view of the
+    # other, torch may give their fakes a storage of the other's size.
+    other.as_strided(value.shape, value.stride(), offset)
+    whole = other.new_empty(0).set_(other.untyped_storage())
+    shared = whole.as_strided(other.shape, other.stride(), other.storage_offset())
+    given[name] = shared.requires_grad_(other.requires_grad)
+    return whole.as_strided(value.shape, value.stride(), offset)
 
 
 def _values(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
