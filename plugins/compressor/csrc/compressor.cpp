@@ -23,9 +23,10 @@ class State {
         is_ring_(a.cache_mode == 2),
         sizes_(sizes) {
     const int64_t needed = sizes.tokens() + batch.longest - 1;
-    check(!is_ring_ || batch.tokens == 0 || cache_.block_size >= needed, Op::name, "state_cache",
-          "must have blocks of at least coff * cmp_ratio + ", batch.longest, " - 1 = ", needed,
-          " tokens in cache_mode 2, got ", cache_.block_size);
+    check(!is_ring_ || batch.tokens == 0 || cache_.block_size >= needed, Op::name, "cu_seqlens",
+          "must fit state_cache: in cache_mode 2 a sequence of ", batch.longest,
+          " tokens needs blocks of at least coff * cmp_ratio + ", batch.longest, " - 1 = ", needed,
+          " tokens, got ", cache_.block_size);
     for (std::size_t b = 0; b < batch.sequences.size(); ++b) {
       const Sequence& sequence = batch.sequences[b];
       if (sequence.count == 0) continue;
