@@ -45,7 +45,7 @@ class _Reading(NamedTuple):
 
 _Function = Callable[[_Reading], Any]
 _functions: WeakKeyDictionary[ast.expr, _Function] = WeakKeyDictionary()
-"""Those of expressions: fakes evaluate the same ones in each call."""
+"""The functions of expressions. Fakes evaluate the same expressions in each call."""
 
 
 def evaluate(

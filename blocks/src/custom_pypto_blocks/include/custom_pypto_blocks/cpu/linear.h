@@ -249,7 +249,7 @@ class Linear {
     if constexpr (kIsScaled<Weight>) {
       column = product.template multiply_as_one_tile<1>(column);
     } else if constexpr (kRegisters == 16) {
-      // Of one row or two, 16 registers hold a tile as it is.
+      // 16 registers hold a whole tile of one or two rows.
       if (task.count >= 3) column = product.template multiply_as_one_tile<3>(column);
     }
     for (; column + kTileOfWeights <= task.last; column += kTileOfWeights) {
@@ -289,15 +289,16 @@ class Linear {
         scales_(kept_ + kTileOfWeights * kKeptStride),
         rows_(scales_ + groups(task) * 2 * kScaledColumns) {}
 
-  // Multiplies if kRows to kMostInOneTile rows are one tile. Returns the next column.
+  // Multiplies kRows to kMostInOneTile rows, and does nothing if there are more. Returns the next
+  // column.
   template <int kRows>
   int64_t multiply_as_one_tile(int64_t column) const {
     if (task_.count > kRows) {
       if constexpr (kRows < kMostInOneTile) return multiply_as_one_tile<kRows + 1>(column);
       return column;
     }
-    // 16 registers hold the sums, the widened weights and some of their scales. With two rows or
-    // four, two weights at a time that have scales are fastest.
+    // 16 registers hold the sums, the widened weights and some of their scales. For two or four
+    // rows, two weights with scales at a time are fastest.
     constexpr int kFewer = kIsScaled<Weight> && kRows % 2 == 0 ? 2 : 1;
     constexpr int kWeights = kTileOfWeights - (kRegisters == 16 ? kFewer : 0);
     for (; column + kWeights <= task_.last; column += kWeights) {
