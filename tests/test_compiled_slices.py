@@ -12,6 +12,8 @@ from custom_pypto_testing.case import Case
 from custom_pypto_testing.checks.compilation import (
     SLICES,
     CallModule,
+    Slices,
+    call_of_slices,
     check_written_slices,
 )
 from custom_pypto_testing.ops_under_test import ops_of_plugin
@@ -19,8 +21,7 @@ from custom_pypto_testing.outputs import storage_bytes
 from torch import Tensor
 from torch.export import Dim
 
-# The whole tensors begin inside their memory. More calls would take more seconds to compile.
-OF_PARTS = SLICES[1]
+LAYERS, PARTS = SLICES
 
 
 @functools.cache
@@ -35,20 +36,24 @@ def calls() -> list[Case]:
 
 
 class Calls(torch.nn.Module):
-    """One call of each op."""
+    """One call of each op, which writes to `slices`."""
+
+    def __init__(self, slices: Slices) -> None:
+        super().__init__()
+        self._slices = slices
 
     def forward(self, tensors: list[dict[str, Tensor]]) -> Any:
-        modules = [CallModule(case, OF_PARTS) for case in calls()]
+        modules = [CallModule(case, self._slices) for case in calls()]
         return [call(each) for call, each in zip(modules, tensors, strict=True)]
 
 
-def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
+def ahead_of_time(large: list[Case], slices: Slices) -> Callable[[list[Case]], Any]:
     dims = [
         {name: dict.fromkeys(each, Dim.DYNAMIC) for name, each in case.dynamic_dims.items()}
         for case in large
     ]
     tensors = [case.copy().tensors for case in large]
-    program = torch.export.export(Calls(), (tensors,), dynamic_shapes=(dims,))
+    program = torch.export.export(Calls(slices), (tensors,), dynamic_shapes=(dims,))
     # To precompile torch's headers takes longer.
     options = {"precompile_headers": False, "compile_wrapper_opt_level": "O0"}
     aot_inductor = {f"aot_inductor.{name}": value for name, value in options.items()}
@@ -58,17 +63,33 @@ def ahead_of_time(large: list[Case]) -> Callable[[list[Case]], Any]:
     return lambda cases: run([each.tensors for each in cases])
 
 
+def when_sizes_change(large: list[Case], slices: Slices) -> Callable[[list[Case]], Any]:
+    """torch.compile's default: the sizes of the second call become symbols."""
+    functions = [call_of_slices(case, slices) for case in large]
+
+    @torch.compile(fullgraph=True)
+    def run(arguments: list[tuple[Any, Any]]) -> Any:
+        pairs = zip(functions, arguments, strict=True)
+        return [call(*args, **kwargs) for call, (args, kwargs) in pairs]
+
+    torch.compiler.reset()
+    return lambda cases: run([(each.args, each.kwargs) for each in cases])
+
+
 # Of torch's own, when it copies a program.
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
-def test_written_slices_with_symbolic_sizes() -> None:
-    large = [OF_PARTS.enlarged(case) for case in calls()]
+@pytest.mark.parametrize(
+    ("compiled", "slices"), [(ahead_of_time, PARTS), (when_sizes_change, LAYERS)]
+)
+def test_written_slices_with_symbolic_sizes(compiled: Any, slices: Slices) -> None:
+    large = [slices.enlarged(case) for case in calls()]
     # The cache must not have code of other rules.
     with torch._inductor.config.patch({"fx_graph_cache": False, "cpp.simdlen": 1}):
-        run = ahead_of_time(large)
+        run = compiled(large, slices)
         for of_one_size in (large, [each.resized for each in large]):
             expected, actual = [[each.copy() for each in of_one_size] for _ in range(2)]
-            Calls()([each.tensors for each in expected])
+            Calls(slices)([each.tensors for each in expected])
             run(actual)
             for one, other in zip(actual, expected, strict=True):
                 for name, tensor in one.mutable.items():

@@ -126,7 +126,7 @@ class BuildPluginLibrary(setuptools.Command):
         self.build_base: Any = None
 
     def finalize_options(self) -> None:
-        """Take the folders from ``build``."""
+        """Use the folders of the command ``build``."""
         folders = (("build_lib", "build_lib"), ("build_base", "build_base"))
         self.set_undefined_options("build", *folders)
 

@@ -31,7 +31,7 @@ class TableError(ValueError):
 
 
 def anything(path: str, value: Any) -> None:
-    """Take any value."""
+    """Accept any value."""
 
 
 def text(path: str, value: Any) -> None:

@@ -54,6 +54,14 @@ def test_a_row_that_is_all_padding_stays_finite_and_disturbs_none(model: Any) ->
     assert_close(logits[:1], model(ids[:1]).logits)
 
 
+@EVERY_FAMILY
+def test_the_default_device_is_not_followed(model: Any) -> None:
+    ids = prompt(2, TOKENS)
+    wanted = model(ids, use_cache=False).logits
+    with torch.device("meta"):  # Sliding caches of transformers follow it.
+        assert model(ids, use_cache=False).logits.equal(wanted)
+
+
 @functools.cache
 def pieces(model: Any, name: str, cache: str, implementation: str) -> Tensor:
     """The logits of 40 tokens, then 20. Positions count from the first real token."""

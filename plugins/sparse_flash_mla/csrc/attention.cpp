@@ -11,7 +11,7 @@
 #include <limits>
 #include <utility>
 
-#include "cpu/kernels.h"
+#include "cpu/mla_kernels.h"
 
 namespace custom_pypto_sparse_flash_mla {
 namespace {

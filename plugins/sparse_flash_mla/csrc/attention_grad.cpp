@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "attention.h"
-#include "cpu/kernels.h"
+#include "cpu/mla_kernels.h"
 
 namespace custom_pypto_sparse_attention {
 

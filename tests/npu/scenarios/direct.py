@@ -9,7 +9,7 @@ from torch import Tensor
 from scenarios.calls import count_phase_1, refusal
 
 BLOCK_SIZE, COLUMNS = 16, 5
-"""Those of the samples."""
+"""The sizes of the samples' block tables."""
 CALLS = {
     "padded": (8, 3, torch.int64),
     "full": (8, 8, torch.int64),

@@ -79,7 +79,7 @@ def passes(check: str, name: str) -> int:
 
 
 def _of_each_kind(cases: Iterable[Case]) -> Iterator[Case]:
-    """Those with a graph, or with dtypes, that no case before them has."""
+    """Yield the cases whose graph or dtypes no earlier case has."""
     seen: set[Hashable] = set()
     for case in cases:
         kinds = {case.graph_key, tuple(each.dtype for each in case.tensors.values())}

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from custom_pypto_contract import cpp_text
+from custom_pypto_contract.abi import TORCH_TARGET
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError, did_you_mean
 
@@ -24,8 +25,6 @@ _VERSIONS = "all_version"
 # `symint` repeats functions of the others, for kernels that take symbolic sizes: an op here has
 # its fake kernel for those.
 _SKIPPED = (_VERSIONS, "symint")
-_OLDEST = (2, 10)
-"""The oldest version of torch that plugins run on."""
 
 _INTEGRAL = [name for name in DTYPES if "int" in name or name == "bool"]
 
@@ -130,12 +129,12 @@ class _Importer:
         """A list is a range of versions of torch, a text one, several or all."""
         bounds = [each.text or "" for each in value.items or ()]
         if value.text == _VERSIONS or (
-            len(bounds) == 2 and _version(bounds[0]) <= _OLDEST and bounds[1] == "newest"
+            len(bounds) == 2 and _version(bounds[0]) <= TORCH_TARGET and bounds[1] == "newest"
         ):
             return
         problem = (
             "torch_npu has this function, or this form of it, in these versions alone, and a"
-            f" plugin runs on torch >= {_OLDEST[0]}.{_OLDEST[1]}"
+            f" plugin runs on torch >= {'.'.join(map(str, TORCH_TARGET))}"
         )
         self._decide(Subject.KEY, "op_api", value, problem)
 

@@ -31,7 +31,7 @@ class ByteRuns:
     """The bytes of a tensor with elements: runs of adjacent bytes, repeated level by level."""
 
     def __init__(self, sizes: Sequence[int], strides: Sequence[int], element_size: int) -> None:
-        """Take sizes and strides in elements, of `element_size` bytes each."""
+        """Sizes and strides are in elements; an element has `element_size` bytes."""
         # The stride and the number of the copies on each level, the innermost first.
         self.levels: list[tuple[int, int]] = []
         # The number of bytes from the first to the last, of the run and of each level.

@@ -52,7 +52,7 @@ class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
     def __init__(self, text: str) -> None:
-        """Take the text, which may quote as much of the plugin's as it has."""
+        """`text` may be long: a long one is shortened."""
         super().__init__(shorten(text))
 
 

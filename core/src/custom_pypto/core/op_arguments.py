@@ -62,7 +62,7 @@ class OpArguments:
         return checked
 
     def refusal(self, keys: Sequence[str], check: Callable[..., Any]) -> Callable[..., NoReturn]:
-        """Return a kernel for calls that no kernel takes: it says why. `keys` have kernels.
+        """Return a kernel that refuses each call, and says why. `keys` have kernels.
 
         `check` refuses what the op's contract refuses.
         """

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 
+from custom_pypto_contract.abi import TORCH_TARGET
+
+_OLDEST = ".".join(map(str, TORCH_TARGET))
+
 
 def explain_import_error(error: Exception) -> ImportError:
     """Return the error to raise instead of `error`, which importing torch raised."""
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
         reason = (
-            "custom_pypto.core needs PyTorch 2.10 or newer, which is not installed; install it:"
-            " pip install 'torch>=2.10'"
+            f"custom_pypto.core needs PyTorch {_OLDEST} or newer, which is not installed; install"
+            f" it: pip install 'torch>={_OLDEST}'"
         )
     else:
         reason = (

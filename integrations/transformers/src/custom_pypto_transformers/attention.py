@@ -11,6 +11,7 @@ from .expanded_keys import attend_expanded
 from .fallback import (
     expanded_attention,
     has_hooks,
+    needs_gradients,
     own_attention,
     refusal_of_call,
     wants_weights,
@@ -108,15 +109,13 @@ def attend(
     )
     if reason is None:
         assert indices is not None
-        return _attend_in_chunks(module, query, key, value, indices, scaling, s_aux), None
+        return _attend_in_chunks(module, *tensors, indices, scaling, s_aux), None
     warn_once(reason)
     if s_aux is not None:
         kwargs["s_aux"] = s_aux
     return expanded_attention(
         module,
-        query,
-        key,
-        value,
+        *tensors,
         attention_mask,
         indices,
         want_weights=want_weights,
@@ -158,11 +157,6 @@ def _why_not(
     if module.qk_rope_head_dim:
         call, sizes = "attention", [*sizes, module.qk_rope_head_dim, sinks is not None]
     return refusal_of(call, query.device, query.dtype, *sizes)
-
-
-def needs_gradients(*tensors: Tensor) -> bool:
-    """Whether autograd records an op on these tensors."""
-    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 def _is_plain_linear(module: nn.Module) -> bool:

@@ -168,8 +168,7 @@ class CompressedAttention:
         query = self.rope(query, cos, sin, unsqueeze_dim=2)
         # transformers' positive factors do not change the order.
         weights = indexer.scorer.weights_proj(hidden_states).float()
-        inputs = query, rows, weights, lengths
-        return select_rows(*inputs, indexer.compress_rate, indexer.index_topk)
+        return select_rows(query, rows, weights, lengths, indexer.compress_rate, indexer.index_topk)
 
 
 def _lengths(position_ids: Tensor, ranges: KeyRanges, rate: int, *, is_kept: bool) -> Tensor | None:

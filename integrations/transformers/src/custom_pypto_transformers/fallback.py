@@ -53,6 +53,11 @@ def refusal_of_call(want_weights: bool, mask: KeyRanges | Tensor, dropout: float
     return None
 
 
+def needs_gradients(*tensors: Tensor) -> bool:
+    """Whether autograd records an op on these tensors."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
 def is_for_product(x: Tensor, weight: Tensor) -> bool:
     """Whether the ops multiply such tensors here and now."""
     return (

@@ -55,8 +55,7 @@ class HyperConnectedLayer:
     ) -> Tensor:
         """Compute the streams [B, S, n, D] after attention and MLP."""
         if not self.attn_hc.applies_to(hidden_states):
-            inputs = hidden_states, input_ids
-            streams: Tensor = self.original.forward(self, *inputs, **kwargs)
+            streams: Tensor = self.original.forward(self, hidden_states, input_ids, **kwargs)
             return streams
         add = torch.ops.custom_pypto.npu_mhc_post
         post, mixed, inner = self.attn_hc(hidden_states)

@@ -65,10 +65,9 @@ class FusedIndexer:
         if reason is None:
             # An indexer learns only from its own loss.
             with torch.set_grad_enabled(loss_of(self) is not None):
-                query = self._queries(hidden_states.detach(), q_resid.detach(), position_ids)
-                return self._select(
-                    query, hidden_states.detach(), position_embeddings, attention_mask, cache
-                )
+                detached = hidden_states.detach()
+                query = self._queries(detached, q_resid.detach(), position_ids)
+                return self._select(query, detached, position_embeddings, attention_mask, cache)
         warn_once(reason)
         mask = attention_mask.dense(hidden_states.device)[:, 0]
         mask = mask.expand(hidden_states.shape[0], -1, -1)
@@ -94,10 +93,8 @@ class FusedIndexer:
         device = hidden_states.device
         # Queries and keys are rotated in this dtype, as in transformers.
         dtype = torch.promote_types(hidden_states.dtype, position_embeddings[0].dtype)
-        reason: str | None = refusal_of(
-            "indexer", device, dtype, self.n_heads, self.head_dim, self.index_topk
-        )
-        return reason
+        sizes = self.n_heads, self.head_dim, self.index_topk
+        return refusal_of("indexer", device, dtype, *sizes)
 
     def _select(
         self: Any,

@@ -25,7 +25,7 @@ class IndexerLoss:
         self._begin = 0
 
     def expect(self, scores: Tensor) -> None:
-        """Take the scores [B, S, K] or [B * S, K] of the selected keys, with gradients."""
+        """Begin with the scores [B, S, K] or [B * S, K] of the selected keys, with gradients."""
         self._scores, self._begin = scores, 0
 
     def add(

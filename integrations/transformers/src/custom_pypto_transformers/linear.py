@@ -12,7 +12,7 @@ from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .fallback import is_for_product, warn_once
+from .fallback import is_for_product, needs_gradients, warn_once
 from .parts import Parts
 from .quantized import replace_quantized
 from .switch import set_class
@@ -132,14 +132,11 @@ def multiply_by_experts(
     up = experts.gate_up_proj if experts.has_gate else experts.up_proj
     down = experts.down_proj
     has_another_form = experts.has_bias or experts.is_transposed or experts._is_expert_parallel
-    needs_gradient = torch.is_grad_enabled() and any(
-        each.requires_grad for each in (hidden_states, up, down)
-    )
     if (
         has_another_form
         # The numbers of rows depend on data, which no graph may.
         or torch.compiler.is_compiling()
-        or needs_gradient
+        or needs_gradients(hidden_states, up, down)
         or not is_for_product(hidden_states, up)
         or tokens == 0
         or (tokens > _MOST_TOKENS and up.dtype != torch.float32 and _is_torch_fast())
@@ -195,7 +192,7 @@ def _takes(projection: nn.Linear, rows: Tensor) -> bool:
         and type(rows) is Tensor
         and rows.dtype != torch.float32
         and is_for_product(rows, weight)
-        and not (torch.is_grad_enabled() and (rows.requires_grad or weight.requires_grad))
+        and not needs_gradients(rows, weight)
         and (rows.shape[1] <= _MOST_ROWS or not _is_torch_fast())
     )
 

@@ -64,19 +64,17 @@ class PooledIndexer:
             past_key_values: the same, as transformers before 5.24 calls it.
         """
         cache = past_key_values if cache is None else cache
+        inputs = hidden_states, q_resid, attention_mask
         # torch.compile cannot trace a number of pools.
         if self.config._attn_implementation == NAME and not torch.compiler.is_compiling():
             kept = self._kept_pools(cache, attention_mask)
             real = torch.cat([kept.real, attention_mask], 1)
             reason = self._why_not(hidden_states, real)
             if reason is None:
-                found: Tensor = self._select(
-                    hidden_states, q_resid, attention_mask, cache, kept, real
-                )
+                found: Tensor = self._select(*inputs, cache, kept, real)
                 return found
             warn_once(reason)
         name = "cache" if "cache" in self.takes else "past_key_values"
-        inputs = hidden_states, q_resid, attention_mask
         selected: Tensor = self.original.forward(self, *inputs, **{name: cache})
         if self.config._attn_implementation == NAME:
             # transformers selects tokens twice where padding is between them; the op counts both.
@@ -108,15 +106,8 @@ class PooledIndexer:
         if bool((begins > 1).any()):
             return MASK_REASON
         device, dtype = hidden_states.device, hidden_states.dtype
-        reason: str | None = refusal_of(
-            "selection",
-            device,
-            dtype,
-            self.n_heads,
-            self.head_dim,
-            self.index_topk // self.index_kpool,
-        )
-        return reason
+        sizes = self.n_heads, self.head_dim, self.index_topk // self.index_kpool
+        return refusal_of("selection", device, dtype, *sizes)
 
     def _select(
         self: Any,

@@ -15,7 +15,13 @@ from custom_pypto_quant_matmul.ops import (
     npu_dynamic_quant,
     npu_quant_matmul,
 )
-from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_int4, unpack_unsigned
+from custom_pypto_weight_quant_matmul import (
+    pack_int4,
+    to_signed,
+    unpack_awq,
+    unpack_int4,
+    unpack_unsigned,
+)
 from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.nn import functional
@@ -25,8 +31,6 @@ from .fallback import DTYPES, has_hooks, is_for_product, warn_once
 # gptqmodel's classes whose buffers are those of the checkpoint until the first forward pass.
 _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Linear")
 _AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
-# Where AWQ has each of eight neighbours in an int32.
-_AWQ_ORDER = (0, 4, 1, 5, 2, 6, 3, 7)
 _BITS = (4, 8)
 _MULTIPLE = 32
 # More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
@@ -289,12 +293,8 @@ def _of_gptq(module: Any) -> _Weights:
 def _of_awq(module: Any) -> _Weights:
     bits = _bits_of_gptqmodel(module)
     _refuse(bits != 4, f"AWQ of {bits} bits")
-    # Packed along N, each eight in an order of their own.
-    order = torch.tensor(_AWQ_ORDER, device=module.qweight.device)
-    numbers, zeros = (
-        unpack_unsigned(each, 4).view(len(each), -1, 8)[..., order].flatten(1)
-        for each in (module.qweight, module.qzeros)
-    )
+    # Packed along N.
+    numbers, zeros = map(unpack_awq, (module.qweight, module.qzeros))
     return _Weights(pack_int4(numbers.t().contiguous()), module.scales, zeros, 4, module.group_size)
 
 

@@ -169,8 +169,8 @@ _INTERLEAVED = "apply_rotary_pos_emb_interleave"
 def _latent(
     folder: str,
     prefix: str,
-    rope: str,
     mixin: type[FusedIndexer] = FusedIndexer,
+    rope: str = "apply_rotary_pos_emb",
     text: str = "",
     own: tuple[str, ...] = (),
 ) -> Family:
@@ -179,29 +179,23 @@ def _latent(
 
 
 FAMILIES = (
-    _latent("deepseek_v32", "DeepseekV32", "apply_rotary_pos_emb"),
-    _latent("glm_moe_dsa", "GlmMoeDsa", _INTERLEAVED),
-    _latent("axk2", "AXK2", "apply_rotary_pos_emb"),
-    _latent("hy_v4", "HYV4", "apply_rotary_pos_emb", LastRotatedIndexer),
-    _latent(
-        "hy_v4_vl",
-        "HYV4VL",
-        "apply_rotary_pos_emb",
-        LastRotatedIndexer,
-        own=("HYV4VLVisionAttention",),
-    ),
+    _latent("deepseek_v32", "DeepseekV32"),
+    _latent("glm_moe_dsa", "GlmMoeDsa", rope=_INTERLEAVED),
+    _latent("axk2", "AXK2"),
+    _latent("hy_v4", "HYV4", LastRotatedIndexer),
+    _latent("hy_v4_vl", "HYV4VL", LastRotatedIndexer, own=("HYV4VLVisionAttention",)),
     _latent(
         "mistral_large4",
         "MistralLarge4",
-        _INTERLEAVED,
         ScaledIndexer,
+        _INTERLEAVED,
         "Text",
         ("transformers.models.pixtral.modeling_pixtral.PixtralAttention",),
     ),
     _latent(
         "dots3_note",
         "Dots3Note",
-        _INTERLEAVED,
+        rope=_INTERLEAVED,
         text="Text",
         own=("Dots3NoteVisionAttention", "Dots3NoteAudioAttention"),
     ),

@@ -57,16 +57,11 @@ def _set_classes(module: Any, is_ours: bool = False) -> None:
     # Layers may have a copy of the configuration, which no switch reaches, or none.
     if isinstance(module, PreTrainedModel):
         is_ours = module.config._attn_implementation == NAME
-    _set_class(module, is_ours)
+    before: Any = type(module)
+    if before in (replacements if is_ours else replacements.values()):
+        set_class(module, replacements[before] if is_ours else before.original)
     for child in module.children():
         _set_classes(child, is_ours)
-
-
-def _set_class(module: Any, is_ours: bool) -> None:
-    before: Any = type(module)
-    if before not in (replacements.values() if not is_ours else replacements):
-        return
-    set_class(module, replacements[before] if is_ours else before.original)
 
 
 def set_class(module: Any, after: Any) -> None:

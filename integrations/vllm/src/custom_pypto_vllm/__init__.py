@@ -1,7 +1,8 @@
 """vLLM serves DeepSeek-V3.2, DeepSeek-V4 and GLM-5 on a CPU, on the ops of custom_pypto.
 
 vLLM finds the two functions here by the entry points of the wheel, and calls them in each of its
-processes. Every other model, and every other platform, is left as it was.
+processes. Other platforms are left as they were, and other models, too, but for their products with
+weights, where vLLM has none for the CPU or slower ones.
 """
 
 from __future__ import annotations

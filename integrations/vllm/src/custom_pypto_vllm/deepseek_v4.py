@@ -106,8 +106,8 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
                 "cmp_ratio": self.compress_ratio,
             }
             if self.indexer is not None:
-                inputs = hidden_states, latent, angles
-                compressed["cmp_sparse_indices"] = self._select(*inputs, metadata)
+                picked = self._select(hidden_states, latent, angles, metadata)
+                compressed["cmp_sparse_indices"] = picked
         out, _ = torch.ops.custom_pypto.npu_sparse_flash_mla(
             query,
             ori_kv=window.unsqueeze(2),
@@ -170,7 +170,7 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
         self._compress(indexer.compressor, hidden_states, cache, metadata)
         query = indexer.wq_b(latent)[0].view(-1, indexer.n_head, indexer.head_dim)
         # vLLM's positive factors of the weights change no order, and would round.
-        selected, _ = torch.ops.custom_pypto.npu_lightning_indexer_v2(
+        selected: Tensor = torch.ops.custom_pypto.npu_lightning_indexer_v2(
             rotate(query, angles),
             cache.unsqueeze(2),
             indexer.weights_proj(hidden_states)[0],
@@ -183,9 +183,8 @@ class CompressedAttention(DeepseekV4Attention):  # type: ignore[misc]
             layout_k="PA_BBND",
             mask_mode=3,
             cmp_ratio=self.compress_ratio,
-        )
-        chosen: Tensor = selected
-        return chosen
+        )[0]
+        return selected
 
 
 def rotate(x: Tensor, angles: Tensor, sign: int = 1) -> Tensor:

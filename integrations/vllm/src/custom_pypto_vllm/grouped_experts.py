@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_unsigned
+from custom_pypto_weight_quant_matmul import pack_int4, to_signed, unpack_awq, unpack_unsigned
 from torch import Tensor
 from torch.nn.functional import silu
 
@@ -21,8 +21,6 @@ from .choice import BF16, is_x86_without, missing
 
 # Tokens whose results of experts are added at once.
 _TOKENS = 256
-# Where AWQ packs the numbers 0 to 7.
-_AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]
 
 
 class GroupedExperts(names.CPUUnquantizedExperts):  # type: ignore[misc]
@@ -30,11 +28,6 @@ class GroupedExperts(names.CPUUnquantizedExperts):  # type: ignore[misc]
 
     # Scales and offsets of both weights, of integers.
     factors: tuple[Tensor | None, ...] = (None,) * 4
-
-    @property
-    def limit(self) -> float:
-        """The limit of a model of what enters the second product; vLLM's own ignore it."""
-        return getattr(self.moe_config, "swiglu_limit", None) or math.inf
 
     @staticmethod
     def _supports_quant_scheme(weight_key: Any, activation_key: Any) -> bool:
@@ -87,11 +80,13 @@ class GroupedExperts(names.CPUUnquantizedExperts):  # type: ignore[misc]
         if apply_router_weight_on_input:  # vLLM has multiplied by it
             topk_weights = torch.ones_like(topk_weights)
         inputs = hidden_states, w1, w2, topk_weights, topk_ids
-        torch.ops.custom_pypto_vllm.multiply_by_experts(output, *inputs, self.limit, self.factors)
+        # Of what enters the second product; vLLM's own experts ignore it.
+        limit = getattr(self.moe_config, "swiglu_limit", None) or math.inf
+        torch.ops.custom_pypto_vllm.multiply_by_experts(output, *inputs, limit, self.factors)
 
 
 class PackedExperts(GroupedExperts):
-    """Those of packed integers, which the layer below converts."""
+    """Experts whose weights are packed integers, which the layer below converts."""
 
     @staticmethod
     def is_supported_config(cls: Any, *args: Any) -> tuple[bool, str | None]:
@@ -211,7 +206,7 @@ def _convert(method: Any, about: Any, layer: Any) -> None:
     for name in ("w13", "w2"):
         packed, scale = (getattr(layer, f"{name}_{each}").data for each in (of_weight, of_scale))
         if is_awq:
-            weight = torch.stack([pack_int4(_unpack_awq(each).t().contiguous()) for each in packed])
+            weight = torch.stack([pack_int4(unpack_awq(each).t().contiguous()) for each in packed])
         else:
             packed = packed if is_n_first else packed.transpose(1, 2)
             weight = to_signed(packed.contiguous(), bits)
@@ -220,7 +215,7 @@ def _convert(method: Any, about: Any, layer: Any) -> None:
         if has_zeros:
             zeros = getattr(layer, f"{name}_{of_zeros}").data
             zeros = zeros.transpose(1, 2) if is_n_first else zeros
-            zeros = unpack_unsigned(zeros, bits) if is_ct else _unpack_awq(zeros)
+            zeros = unpack_unsigned(zeros, bits) if is_ct else unpack_awq(zeros)
             offset = -zeros.to(method.moe.in_dtype)
         scale = scale.transpose(1, 2) if is_n_first else scale
         factors += scale.to(method.moe.in_dtype).contiguous(), offset
@@ -236,12 +231,6 @@ def _convert(method: Any, about: Any, layer: Any) -> None:
         layer._expert_routing_tables(),
     )
     method.moe_kernel.fused_experts.factors = tuple(factors)
-
-
-def _unpack_awq(packed: Tensor) -> Tensor:
-    numbers = unpack_unsigned(packed, 4)
-    in_order: Tensor = numbers.view(*packed.shape, 8)[..., _AWQ_ORDER].flatten(-2)
-    return in_order
 
 
 def register() -> None:

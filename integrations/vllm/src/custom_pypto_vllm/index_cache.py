@@ -45,7 +45,7 @@ class Int8IndexCache(IndexCache):
         super().__init__(size + _SCALE_BYTES, torch.uint8, prefix, cache_config)
 
     def bind_kv_cache(self, kv_cache: Tensor) -> None:
-        """Take the memory that vLLM has allocated."""
+        """Cut keys and scales from the memory that vLLM has allocated."""
         super().bind_kv_cache(kv_cache)
         self.keys, self.scales = keys_and_scales(self.kv_cache)
 

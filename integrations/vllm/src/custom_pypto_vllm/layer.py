@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 from typing import Any
 
@@ -26,11 +27,18 @@ class SparseAttentionLayer(MultiHeadLatentAttentionWrapper):  # type: ignore[mis
             return
         require_our_platform()
         # Here, so that processes that serve another model load no op.
+        from .indexer import OpIndexer
         from .linear_products import replace_products_of_heads
-        from .modules import replace_modules
+        from .rotary import flat_rotary
 
         call = _SIGNATURE.bind(self, *args, **kwargs)
-        call.arguments["mla_modules"] = replace_modules(call.arguments["mla_modules"])
+        modules = call.arguments["mla_modules"]
+        call.arguments["mla_modules"] = dataclasses.replace(
+            modules,
+            rotary_emb=flat_rotary(modules.rotary_emb),
+            indexer=None if modules.indexer is None else OpIndexer(modules.indexer),
+            indexer_rotary_emb=flat_rotary(modules.indexer_rotary_emb),
+        )
         super().__init__(*call.args[1:], **call.kwargs)
         replace_products_of_heads(self.mla_attn)
 

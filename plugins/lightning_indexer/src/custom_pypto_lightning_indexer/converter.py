@@ -126,7 +126,7 @@ def _lengths(a: SimpleNamespace) -> dict[str, Tensor | None]:
 
 
 def _attributes(a: SimpleNamespace) -> dict[str, Any]:
-    """Those that all ops have; pre_tokens and next_tokens are the only values that they take."""
+    """The attributes that all ops have. No other pre_tokens and next_tokens are allowed."""
     return {
         "layout_query": attr.Str(a.layout_query),
         "layout_key": attr.Str(a.layout_key),

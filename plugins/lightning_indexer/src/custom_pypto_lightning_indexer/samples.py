@@ -28,7 +28,8 @@ class Sizes:
 
 
 DEEPSEEK_V32 = Sizes([522, 397], query_tokens=3, heads=64, block_size=128)
-
+_SMALL = Sizes([37, 5, 64])
+_LARGER = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
 
 _FEW = 16
 """The positions that most samples select: torch.compile makes one graph of equal options."""
@@ -36,11 +37,9 @@ _FEW = 16
 
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
     """Samples on `device`."""
-    small = Sizes([37, 5, 64])
-    larger = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
-    yield paged(device, "paged", small, sparse_count=_FEW, resized=larger)
+    yield paged(device, "paged", _SMALL, sparse_count=_FEW, resized=_LARGER)
     yield paged(device, "published-size", DEEPSEEK_V32)
-    yield paged(device, "not-causal", small, sparse_mode=0, sparse_count=100)
+    yield paged(device, "not-causal", _SMALL, sparse_mode=0, sparse_count=100)
     yield paged(device, "empty-rows", Sizes([0, 1, 40], query_tokens=4), sparse_count=_FEW)
     heads = Sizes([50, 9], heads=12, key_heads=3, depth=32)
     yield paged(device, "key-heads", heads, sparse_count=_FEW)
@@ -52,11 +51,11 @@ def lightning_indexer(device: str) -> Iterator[SampleInput]:
         yield paged(device, f"odd-sizes-{str(dtype).removeprefix('torch.')}", sizes)
     mixed = Sizes([90, 7], heads=64, weights_dtype=torch.float32, lengths_dtype=torch.int64)
     yield paged(device, "fp32-weights-int64-lengths", mixed, sparse_count=_FEW)
-    int64 = Sizes([37, 5, 64], lengths_dtype=torch.int64)
+    int64 = replace(_SMALL, lengths_dtype=torch.int64)
     yield paged(device, "int64-lengths", int64)
     yield replace(
         _with_prefix_sums(device, "prefix-sums", int64),
-        resized=_with_prefix_sums(device, "resized", replace(larger, lengths_dtype=torch.int64)),
+        resized=_with_prefix_sums(device, "resized", replace(_LARGER, lengths_dtype=torch.int64)),
     )
     yield from _bsnd(device)
     yield from _tnd(device)
@@ -175,12 +174,9 @@ def _tnd(device: str) -> Iterator[SampleInput]:
         "layout_query": "TND",
         "sparse_count": _FEW,
     }
-    lengths = _integers(key_ends, sizes, device)
-    yield SampleInput(
-        (query, key, weights),
-        {**options, "actual_seq_lengths_key": lengths, "layout_key": "TND"},
-        "tnd",
-    )
+    of_keys = {"actual_seq_lengths_key": _integers(key_ends, sizes, device), "layout_key": "TND"}
+    packed = SampleInput((query, key, weights), {**options, **of_keys}, "tnd")
+    yield packed
     cache = paged(device, "", sizes)
     yield SampleInput((query, cache.args[1], weights), {**cache.kwargs, **options}, "tnd-paged")
     if device == "cpu":  # On NPUs rows of padding hold anything.
@@ -188,18 +184,12 @@ def _tnd(device: str) -> Iterator[SampleInput]:
             "actual_seq_lengths_query": _integers([2, 3, 3, 7], sizes, device),
             "actual_seq_lengths_key": _integers([each - 5 for each in key_ends], sizes, device),
         }
-        yield SampleInput(
-            (query, key, weights), {**options, **ends, "layout_key": "TND"}, "tnd-padded"
-        )
+        yield replace(packed, kwargs={**packed.kwargs, **ends}, name="tnd-padded")
 
 
 def with_values(device: str) -> Iterator[SampleInput]:
     """Samples of npu_lightning_indexer on `device`."""
-    small = Sizes([37, 5, 64])
-    plain = paged(device, "paged", small, sparse_count=_FEW, layout_key="PA_BSND")
-    larger = Sizes([70, 1, 129, 33], query_tokens=3, seed=1)
-    resized = paged(device, "resized", larger, sparse_count=_FEW, layout_key="PA_BSND")
-    yield replace(plain, resized=resized)
+    yield paged(device, "paged", _SMALL, sparse_count=_FEW, layout_key="PA_BSND", resized=_LARGER)
     for sample in (*_bsnd(device), *_tnd(device)):
         # Paged keys have no values.
         if "block_table" not in sample.kwargs:
@@ -257,12 +247,9 @@ def _flat(sample: SampleInput) -> SampleInput:
 def _gradient(device: str, sample: SampleInput) -> SampleInput:
     query, key, weights = sample.args
     indices, values = torch.ops.custom_pypto.npu_lightning_indexer(*sample.args, **sample.kwargs)
-    dy = torch.randn(values.shape, generator=torch.Generator().manual_seed(0), device="cpu").to(
-        values.dtype
-    )
-    lengths = [
-        sample.kwargs.get(name) for name in ("actual_seq_lengths_query", "actual_seq_lengths_key")
-    ]
+    generator = torch.Generator().manual_seed(0)
+    dy = torch.randn(values.shape, generator=generator, device="cpu").to(values.dtype)
+    lengths = [sample.kwargs.get(f"actual_seq_lengths_{name}") for name in ("query", "key")]
     given = (query, key, dy, indices, weights, *lengths)
     return SampleInput(
         tuple(None if each is None else each.to(device) for each in given),

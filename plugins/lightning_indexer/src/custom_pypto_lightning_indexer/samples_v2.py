@@ -17,7 +17,7 @@ _SECOND = (*_RATIOS, "published-size", "empty-rows", "key-heads", "odd-sizes", "
 _OF_NPUS = ("not-causal", "tnd-paged")
 _OF_CPU = ("odd-sizes-float32", "bsnd-lengths", "bsnd-key-heads", "tnd-padded")
 _UNQUANTISED = ("float16", "odd-sizes-float32", "bsnd-key-heads")
-"""Those that no quantised sample on a CPU is made of."""
+"""No quantised sample on a CPU is made of these."""
 
 
 def lightning_indexer(device: str) -> Iterator[SampleInput]:
@@ -77,14 +77,12 @@ def second(sample: SampleInput, ratio: int = 1) -> SampleInput:
     if ratio > 1:
         sums = options["cu_seqlens_q"]
         batch = len(query) if sums is None else len(sums) - 1
-        offsets = torch.arange(
-            query[..., 0, 0].numel() * key.shape[-2], dtype=torch.int32, device="cpu"
-        )
+        rows = query[..., 0, 0].numel() * key.shape[-2]
+        offsets = torch.arange(rows, dtype=torch.int32, device="cpu")
+        residual = torch.arange(batch, dtype=torch.int32, device="cpu") % ratio
         options |= {
             "cmp_ratio": ratio,
-            "cmp_residual_k": (torch.arange(batch, dtype=torch.int32, device="cpu") % ratio).to(
-                query.device
-            ),
+            "cmp_residual_k": residual.to(query.device),
             "output_idx_offset": offsets.view(*query.shape[:-2], -1).to(query.device),
             "metadata": torch.zeros(1024, dtype=torch.int32, device=query.device),
             "return_value": 1,

@@ -209,11 +209,7 @@ def post_backward(
 
 
 OF_OPS: dict[str, Callable[..., Any]] = {
-    "npu_mhc_pre": pre,
-    "npu_mhc_pre_backward": pre_backward,
-    "npu_mhc_sinkhorn": sinkhorn,
-    "npu_mhc_sinkhorn_backward": sinkhorn_backward,
-    "npu_mhc_post": post,
-    "npu_mhc_post_backward": post_backward,
+    f"npu_mhc_{each.__name__}": each
+    for each in (pre, pre_backward, sinkhorn, sinkhorn_backward, post, post_backward)
 }
 """The reference of each op."""

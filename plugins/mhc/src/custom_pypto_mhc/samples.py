@@ -117,11 +117,7 @@ def _samples(call: Callable[[_Maker, int], Call], device: str) -> Iterator[Sampl
 
 
 OF_OPS: dict[str, Callable[[str], Iterable[SampleInput]]] = {
-    "npu_mhc_pre": partial(_samples, _pre),
-    "npu_mhc_pre_backward": partial(_samples, _pre_backward),
-    "npu_mhc_sinkhorn": partial(_samples, _sinkhorn),
-    "npu_mhc_sinkhorn_backward": partial(_samples, _sinkhorn_backward),
-    "npu_mhc_post": partial(_samples, _post),
-    "npu_mhc_post_backward": partial(_samples, _post_backward),
+    f"npu_mhc{call.__name__}": partial(_samples, call)
+    for call in (_pre, _pre_backward, _sinkhorn, _sinkhorn_backward, _post, _post_backward)
 }
 """The samples of each op."""

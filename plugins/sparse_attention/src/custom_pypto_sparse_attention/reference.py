@@ -265,7 +265,7 @@ class Decoded:
 
 
 def arguments_of(function: Callable[..., Any], given: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Those of the given arguments that a function takes, in its order."""
+    """The given arguments that `function` has as parameters, in its order."""
     return {name: given[name] for name in inspect.signature(function).parameters}
 
 

@@ -1,8 +1,8 @@
 // The table of kernels of one instruction set.
-#include "kernels.h"
-
 #include <custom_pypto_blocks/cpu/matmul.h>
 #include <custom_pypto_sparse_attention/cpu/attend.h>
+
+#include "mla_kernels.h"
 
 namespace custom_pypto_sparse_flash_mla {
 

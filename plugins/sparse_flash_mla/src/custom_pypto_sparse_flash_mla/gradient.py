@@ -46,10 +46,9 @@ def backward(ctx: Any, d_out: Tensor, d_lse: Tensor) -> tuple[Tensor | None, ...
     for name, (kv, table) in pages.items():
         found = gradients[name].view(table.numel(), *kv.shape[1:])
         gradients[name] = torch.zeros_like(kv).index_add(0, table.flatten(), found)
-    return dq, *(
-        gradients[name] if name in gradients and name in ctx.names else None
-        for name in _keyword_only()
-    )
+    schema = ops.npu_sparse_flash_mla.default._schema
+    keyword_only = [each.name for each in schema.arguments if each.kwarg_only]
+    return dq, *(gradients.get(name) if name in ctx.names else None for name in keyword_only)
 
 
 def _blocks(kv: Tensor, table: Tensor) -> Tensor:
@@ -68,8 +67,3 @@ def _without_pages(pages: dict[str, tuple[Tensor, Tensor]], layout: str) -> dict
             rows = rows.flatten(0, 1)
         changed[name] = rows
     return changed
-
-
-def _keyword_only() -> list[str]:
-    schema = torch.ops.custom_pypto.npu_sparse_flash_mla.default._schema
-    return [each.name for each in schema.arguments if each.kwarg_only]

@@ -48,9 +48,8 @@ def _listed(given: dict[str, Any], name: str, row: int, begin: int, end: int) ->
     if indices is None:
         return torch.arange(max(begin, 0), max(begin, end, 0), device="cpu"), None
     listed = indices.flatten(0, -3)[row, 0].long()
-    places = torch.arange(
-        len(listed) if lengths is None else int(lengths.flatten()[row]), device="cpu"
-    )
+    count = len(listed) if lengths is None else int(lengths.flatten()[row])
+    places = torch.arange(count, device="cpu")
     chosen = listed[places]
     seen = (chosen >= max(begin, 0)) & (chosen < end)
     return chosen[seen], places[seen]
@@ -88,24 +87,17 @@ def visible(given: dict[str, Any]) -> Iterator[tuple[int, list[tuple[str, Tensor
             if given["cmp_mask_mode"] == 3:
                 cmp_end = min((masked - count + s + 1) // ratio, cmp)
             row, ends = starts[b] + s, {"ori": (begin, end), "cmp": (0, cmp_end)}
-            yield (
-                row,
-                [
-                    (name, each[b][chosen], places)
-                    for name, each in slots.items()
-                    for chosen, places in [_listed(given, name, row, *ends[name])]
-                ],
-            )
-
-
-def _flat(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    return rows.flatten(0, -3)[:, 0].to(dtype)
+            parts = []
+            for name, each in slots.items():
+                chosen, places = _listed(given, name, row, *ends[name])
+                parts.append((name, each[b][chosen], places))
+            yield row, parts
 
 
 def _keys(given: dict[str, Any], dtype: torch.dtype) -> dict[str, Tensor]:
     """The rows of ori_kv and cmp_kv, one a slot: [slots, D]."""
-    rows = {name: given[f"{name}_kv"] for name in ("ori", "cmp")}
-    return {name: _flat(each, dtype) for name, each in rows.items() if each is not None}
+    rows = {n: given[f"{n}_kv"] for n in ("ori", "cmp") if given[f"{n}_kv"] is not None}
+    return {name: each.flatten(0, -3)[:, 0].to(dtype) for name, each in rows.items()}
 
 
 def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
@@ -125,11 +117,10 @@ def sparse_flash_mla(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
             scores = torch.cat((scores, sinks), -1)
         out[row] = scores.softmax(-1)[:, : len(seen)] @ seen
         lse[row] = scores.logsumexp(-1)
+    out = out.to(q.dtype).reshape(q.shape)
     if not given["return_softmax_lse"]:
-        return out.to(q.dtype).reshape(q.shape), torch.zeros((), device="cpu")
-    return out.to(q.dtype).reshape(q.shape), lse.float().reshape(q.shape[:-1]).unsqueeze(
-        q.dim() - 3
-    )
+        return out, torch.zeros((), device="cpu")
+    return out, lse.float().reshape(q.shape[:-1]).unsqueeze(-3)
 
 
 def sparse_flash_mla_grad(*args: Any, **kwargs: Any) -> tuple[Tensor, ...]:

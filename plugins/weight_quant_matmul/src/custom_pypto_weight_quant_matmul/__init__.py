@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .int4 import pack_int4 as pack_int4
 from .int4 import to_signed as to_signed
+from .int4 import unpack_awq as unpack_awq
 from .int4 import unpack_int4 as unpack_int4
 from .int4 import unpack_unsigned as unpack_unsigned
 from .ops import *

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 
 _HIGHEST_BITS = {4: -0x77777778, 8: -0x7F7F7F80}
+# Where AWQ packs the numbers 0 to 7.
+_AWQ_ORDER = [0, 4, 1, 5, 2, 6, 3, 7]
 
 
 def pack_int4(numbers: Tensor) -> Tensor:
@@ -45,3 +47,9 @@ def unpack_unsigned(words: Tensor, bits: int) -> Tensor:
     """Return the numbers of checkpoints less 8 or 128, int8 [..., K], from int32 words."""
     signed = to_signed(words, bits)
     return unpack_int4(signed) if bits == 4 else signed.contiguous().view(torch.int8)
+
+
+def unpack_awq(packed: Tensor) -> Tensor:
+    """Return the numbers of AWQ's checkpoints less 8, int8 [..., K], from int32 [..., K / 8]."""
+    numbers = unpack_unsigned(packed, 4)
+    return numbers.view(*packed.shape, 8)[..., _AWQ_ORDER].flatten(-2)
