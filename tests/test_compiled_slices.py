@@ -40,11 +40,10 @@ class Calls(torch.nn.Module):
 
     def __init__(self, slices: Slices) -> None:
         super().__init__()
-        self._slices = slices
+        self._calls = [CallModule(case, slices) for case in calls()]
 
     def forward(self, tensors: list[dict[str, Tensor]]) -> Any:
-        modules = [CallModule(case, self._slices) for case in calls()]
-        return [call(each) for call, each in zip(modules, tensors, strict=True)]
+        return [call(each) for call, each in zip(self._calls, tensors, strict=True)]
 
 
 def ahead_of_time(large: list[Case], slices: Slices) -> Callable[[list[Case]], Any]:

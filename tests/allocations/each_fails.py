@@ -35,9 +35,7 @@ def find_bits(value: Any) -> list[bytes]:
     return [bits for part in parts for bits in find_bits(part)]
 
 
-def call_in_new_thread(
-    op: str, sample: Any, failing: int
-) -> tuple[int, tuple[str, list[bytes], list[bytes]]]:
+def call_in_new_thread(op: str, sample: Any, failing: int) -> tuple[int, tuple[Any, ...]]:
     """Return how many allocations there were; the error, and the bits of results and arguments.
 
     A thread that is new has no scratch of an earlier call.
