@@ -30,8 +30,7 @@ from custom_pypto import core
 from custom_pypto_testing import ops_under_test
 
 CAUGHT, PASSED, DRAWN = {}, {}, {}
-# Of a right op the graphs of one sample and the written slices are judged; of a wrong op neither
-# graphs nor fuzzed calls.
+# Right ops: the graphs of one sample, and of written slices. Wrong ops: no graphs, no fuzzed calls.
 SHORT = ("drawn-0", "slices", "fuzzed")
 LONG = re.compile("compiles|exports|opcheck|symbolic|fuzzed|inductor")
 draw = ops_under_test.drawn_samples
