@@ -201,10 +201,10 @@ def _expanded(value: torch.Tensor, random: Random, given: Arguments) -> torch.Te
 
 
 def _resized(value: torch.Tensor, random: Random, given: Arguments) -> torch.Tensor:
-    _refuse_huge(value)
     dim = random.randrange(value.dim())
     sizes = list(value.shape)
     sizes[dim] = max(0, random.choice((0, 0, 1, sizes[dim] - 1, sizes[dim] + 1, 2 * sizes[dim])))
+    _refuse_huge(value.new_empty(sizes, device="meta"))
     return value.new_ones(sizes)
 
 
