@@ -9,7 +9,7 @@ from torch import Tensor
 from scenarios.calls import count_phase_1, refusal
 
 BLOCK_SIZE, COLUMNS = 16, 5
-"""The sizes of the samples' block tables."""
+"""The defaults of `samples.call`: tokens in a block, columns of a block table."""
 CALLS = {
     "padded": (8, 3, torch.int64),
     "full": (8, 8, torch.int64),

@@ -17,7 +17,7 @@ class AfterImport(MetaPathFinder):
     """
 
     def __init__(self, names: Sequence[str], callback: Callable[[], None]) -> None:
-        """`names` are the modules'; `callback` must not raise."""
+        """`names` are names of modules; `callback` must not raise."""
         self._names = names
         self._callback = callback
 

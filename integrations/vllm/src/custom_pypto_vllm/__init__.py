@@ -1,8 +1,8 @@
 """vLLM serves DeepSeek-V3.2, DeepSeek-V4 and GLM-5 on a CPU, on the ops of custom_pypto.
 
 vLLM finds the two functions here by the entry points of the wheel, and calls them in each of its
-processes. Other platforms are left as they were, and other models, too, but for their products with
-weights, where vLLM has none for the CPU or slower ones.
+processes. Other platforms do not change. Of other models, only products with weights change: those
+that vLLM lacks on a CPU, or computes more slowly.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def _lengths(a: SimpleNamespace) -> dict[str, Tensor | None]:
 
 
 def _attributes(a: SimpleNamespace) -> dict[str, Any]:
-    """The attributes that all ops have. No other pre_tokens and next_tokens are allowed."""
+    """The attributes of the first version's ops. pre_tokens and next_tokens must be ALL_TOKENS."""
     return {
         "layout_query": attr.Str(a.layout_query),
         "layout_key": attr.Str(a.layout_key),
