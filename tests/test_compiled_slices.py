@@ -21,8 +21,6 @@ from custom_pypto_testing.outputs import storage_bytes
 from torch import Tensor
 from torch.export import Dim
 
-LAYERS, PARTS = SLICES
-
 
 @functools.cache
 def calls() -> list[Case]:
@@ -64,12 +62,11 @@ def ahead_of_time(large: list[Case], slices: Slices) -> Callable[[list[Case]], A
 
 def when_sizes_change(large: list[Case], slices: Slices) -> Callable[[list[Case]], Any]:
     """torch.compile's default: the sizes of the second call become symbols."""
-    functions = [call_of_slices(case, slices) for case in large]
+    ops = [call_of_slices(case, slices) for case in large]
 
     @torch.compile(fullgraph=True)
     def run(arguments: list[tuple[Any, Any]]) -> Any:
-        pairs = zip(functions, arguments, strict=True)
-        return [call(*args, **kwargs) for call, (args, kwargs) in pairs]
+        return [op(*args, **kwargs) for op, (args, kwargs) in zip(ops, arguments, strict=True)]
 
     torch.compiler.reset()
     return lambda cases: run([(each.args, each.kwargs) for each in cases])
@@ -79,7 +76,7 @@ def when_sizes_change(large: list[Case], slices: Slices) -> Callable[[list[Case]
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")
 @pytest.mark.parametrize(
-    ("compiled", "slices"), [(ahead_of_time, PARTS), (when_sizes_change, LAYERS)]
+    ("compiled", "slices"), [*zip((when_sizes_change, ahead_of_time), SLICES, strict=True)]
 )
 def test_written_slices_with_symbolic_sizes(compiled: Any, slices: Slices) -> None:
     large = [slices.enlarged(case) for case in calls()]

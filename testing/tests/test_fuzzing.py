@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from custom_pypto_contract.contract import OpContract as Contract
 from custom_pypto_plugin import SampleInput
 from custom_pypto_testing import checks, fuzz_oracle
 from custom_pypto_testing.case import Case
-from custom_pypto_testing.fuzz_inputs import HUGE, FuzzCall, fuzz_call
+from custom_pypto_testing.fuzz_inputs import HUGE, FuzzCall, _resized, fuzz_call
 from custom_pypto_testing.fuzz_oracle import REASONS, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
 from custom_pypto_testing.large_calls import kept_dims
@@ -248,6 +249,12 @@ def test_every_change_and_size_is_drawn() -> None:
     assert {len(each.changes) for each in drawn} == {1, 2, 3}
     numbers = {each.call.kwargs["k"] for each in drawn}
     assert {0, 2**31 - 1, 2**31, 2**62, 2**63 - 1, 2**63, -(2**63)} <= numbers
+
+
+def test_a_resized_argument_fits_into_memory() -> None:
+    empty = torch.empty(2, 2**20, 0, device="cpu")
+    with pytest.raises(ValueError, match="does not fit into memory"):
+        assert all(_resized(empty, Random(seed), {}) is not None for seed in range(30))
 
 
 def test_some_calls_are_a_sample_where_the_contract_has_no_outputs() -> None:

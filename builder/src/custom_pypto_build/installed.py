@@ -82,14 +82,13 @@ def find_torch() -> Torch:
     Raises:
         BuildError: there is none, it is too old, or it has no C++ headers.
     """
-    needed = ".".join(map(str, abi.TORCH_TARGET))
     chosen = os.environ.get(variables.TORCH_DIR)
     folder = Path(chosen) if chosen else find_package("torch")
     if folder is None or not folder.is_dir():
         raise not_found(
             "PyTorch's headers",
             f"{folder or f'the package torch of {sys.executable}'}",
-            f"Install torch >= {needed}",
+            f"Install torch >= {abi.OLDEST_TORCH}",
         )
     torch = Torch(folder / "include", folder / "lib")
     header = torch.include / "torch/headeronly/version.h"
@@ -98,12 +97,13 @@ def find_torch() -> Torch:
         if not file.is_file():
             raise BuildError(
                 f"torch in {folder} is too old, or incomplete: {file} is missing; install torch"
-                f" >= {needed}"
+                f" >= {abi.OLDEST_TORCH}"
             )
     version = tuple(map(int, _VERSION.findall(header.read_text(encoding="utf-8"))))
     if version < abi.TORCH_TARGET:
         raise BuildError(
             f"torch {'.'.join(map(str, version))} in {folder} is too old: plugins are compiled for"
-            f" the stable ABI of torch {needed}; install torch >= {needed} and build again"
+            f" the stable ABI of torch {abi.OLDEST_TORCH}; install torch >= {abi.OLDEST_TORCH} and"
+            " build again"
         )
     return torch

@@ -138,7 +138,7 @@ def install(
         distribution=distribution,
         version=version,
         core_abi=core_abi,
-        torch_target=".".join(map(str, abi.TORCH_TARGET)),
+        torch_target=abi.OLDEST_TORCH,
         platform=platform,
         ops=tuple(manifest.make_op(op.data) for op in sorted(ops.ops, key=lambda op: op.name)),
         requires_ops=plugin.requires_ops,

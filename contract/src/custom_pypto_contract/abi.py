@@ -10,6 +10,7 @@ CORE_ABI = (1, 0)
 """The C++ ABI between core and plugins (major, minor); abi.h has the same numbers."""
 TORCH_TARGET = (2, 10)
 """The oldest PyTorch whose stable ABI plugins are compiled for (major, minor)."""
+OLDEST_TORCH = ".".join(map(str, TORCH_TARGET))
 TORCH_NPU = ("2.10", "2.11", "2.12", "2.13", "2.14")
 """The releases of torch_npu that have the functions which core looks up, oldest first."""
 REGISTER = "custom_pypto_register_v1"

@@ -179,7 +179,7 @@ class OpTable:
     def __init__(
         self, name: str, body: Any, templates: Mapping[str, Template], groups: Table
     ) -> None:
-        """`body` is the table of the op `name`; the templates and groups are its document's.
+        """`body` is the table of the op `name`, in a document with `templates` and `groups`.
 
         Raises:
             ContractError: it is no op, has a wrong key, or another op's schema.

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from custom_pypto_contract.abi import TORCH_TARGET
+from custom_pypto_contract.abi import OLDEST_TORCH, TORCH_TARGET
 from custom_pypto_contract.errors import find_similar
 from custom_pypto_contract.variables import CPU_ISA, DISABLE, KNOWN, LOCKFILE, PLUGINS
 from custom_pypto_discovery import candidates, discovery, distributions, environment, lock_file
@@ -27,7 +27,6 @@ from custom_pypto_cli.subprocess_call import TIME_LIMIT, Outcome
 PREFIX = "CUSTOM_PYPTO_"
 _PACKAGE = "custom_pypto"
 _IMPORT = "import custom_pypto.core"
-_OLDEST = ".".join(map(str, TORCH_TARGET))
 _AUTOLOAD = "TORCH_DEVICE_BACKEND_AUTOLOAD"
 _UNREADABLE = "(unreadable metadata)"
 FOLDERS = ("ASCEND_HOME_PATH", "ASCEND_OPP_PATH", "ASCEND_CUSTOM_OPP_PATH")
@@ -58,14 +57,14 @@ def torch(context: DoctorContext) -> Iterator[Check]:
     version, npu_version = distributions.version("torch"), distributions.version("torch_npu")
     if version is None:
         yield Check("torch", "not installed").with_problem(
-            "torch is not installed", f"pip install 'torch>={_OLDEST}'"
+            "torch is not installed", f"pip install 'torch>={OLDEST_TORCH}'"
         )
         return
     check = Check("torch", version or _UNREADABLE)
     if (major_minor(version) or TORCH_TARGET) < TORCH_TARGET:
         check = check.with_problem(
-            f"torch {version} is older than {_OLDEST}, which ops are built for",
-            f"pip install --upgrade 'torch>={_OLDEST}'",
+            f"torch {version} is older than {OLDEST_TORCH}, which ops are built for",
+            f"pip install --upgrade 'torch>={OLDEST_TORCH}'",
         )
     yield check
     loaded, _ = context.loaded

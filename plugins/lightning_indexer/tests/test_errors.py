@@ -62,7 +62,6 @@ def test_refuses_and_works_again(
 
 
 def test_a_compiled_call_is_refused_in_the_same_words() -> None:
-    compiled = torch.compile(indexer, fullgraph=True, backend="aot_eager")
     arguments, name, value, text = REFUSED[0]
     with pytest.raises(RuntimeError, match=f"^{OP}: argument '{name}' .*{text}"):
-        compiled(**{**arguments, name: value})
+        torch.compile(indexer, fullgraph=True, backend="aot_eager")(**{**arguments, name: value})

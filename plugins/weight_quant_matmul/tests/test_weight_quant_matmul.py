@@ -5,7 +5,7 @@ import pytest
 import torch
 from custom_pypto_testing import assert_close
 from custom_pypto_testing.timing.interleaved import torch_threads
-from custom_pypto_weight_quant_matmul import pack_int4, unpack_int4, unpack_unsigned
+from custom_pypto_weight_quant_matmul import pack_int4, unpack_awq, unpack_int4, unpack_unsigned
 from torch import Tensor
 
 multiply = torch.ops.custom_pypto.npu_weight_quant_batchmatmul
@@ -59,3 +59,4 @@ def test_int4_is_packed_and_unpacked() -> None:
     octets = torch.arange(256, device="cpu").to(torch.uint8)
     assert unpack_unsigned(octets.view(torch.int32), 8).equal((octets.int() - 128).to(torch.int8))
     assert unpack_unsigned(octets.view(torch.int32), 4)[::2].equal((octets % 16).char() - 8)
+    assert unpack_awq(torch.tensor([0x75316420]).int()).tolist() == [*range(-8, 0)]

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from custom_pypto_contract import cpp_text
-from custom_pypto_contract.abi import TORCH_TARGET
+from custom_pypto_contract.abi import OLDEST_TORCH, TORCH_TARGET
 from custom_pypto_contract.dtypes import DTYPES
 from custom_pypto_contract.errors import ContractError, did_you_mean
 
@@ -134,7 +134,7 @@ class _Importer:
             return
         problem = (
             "torch_npu has this function, or this form of it, in these versions alone, and a"
-            f" plugin runs on torch >= {'.'.join(map(str, TORCH_TARGET))}"
+            f" plugin runs on torch >= {OLDEST_TORCH}"
         )
         self._decide(Subject.KEY, "op_api", value, problem)
 

@@ -52,7 +52,7 @@ class LoadError(Exception):
     """A step of loading a plugin failed; the text is the reason to show."""
 
     def __init__(self, text: str) -> None:
-        """`text` may be long: a long one is shortened."""
+        """`text` may be long: it is shortened."""
         super().__init__(shorten(text))
 
 

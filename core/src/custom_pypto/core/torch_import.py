@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import sys
 
-from custom_pypto_contract.abi import TORCH_TARGET
-
-_OLDEST = ".".join(map(str, TORCH_TARGET))
+from custom_pypto_contract.abi import OLDEST_TORCH
 
 
 def explain_import_error(error: Exception) -> ImportError:
     """Return the error to raise instead of `error`, which importing torch raised."""
     if isinstance(error, ModuleNotFoundError) and error.name == "torch":
         reason = (
-            f"custom_pypto.core needs PyTorch {_OLDEST} or newer, which is not installed; install"
-            f" it: pip install 'torch>={_OLDEST}'"
+            f"custom_pypto.core needs PyTorch {OLDEST_TORCH} or newer, which is not installed;"
+            f" install it: pip install 'torch>={OLDEST_TORCH}'"
         )
     else:
         reason = (

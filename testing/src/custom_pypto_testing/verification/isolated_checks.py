@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from custom_pypto_cli import plugin_list, subprocess_call
-from custom_pypto_contract.abi import TORCH_TARGET
+from custom_pypto_contract.abi import OLDEST_TORCH, TORCH_TARGET
 from custom_pypto_discovery.printable import shorten
 
 from .report import Verdict
@@ -105,8 +105,7 @@ def _check_versions(_: str) -> tuple[Verdict, str]:
     if numbers[0] != numbers[1]:
         return Verdict.FAILED, f"{text}: both must have the same major and minor version"
     if numbers[0] < TORCH_TARGET:
-        oldest = ".".join(map(str, TORCH_TARGET))
-        return Verdict.FAILED, f"{text}: ops are built for torch {oldest} and newer"
+        return Verdict.FAILED, f"{text}: ops are built for torch {OLDEST_TORCH} and newer"
     return Verdict.PASSED, text
 
 
