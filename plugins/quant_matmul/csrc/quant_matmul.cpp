@@ -37,10 +37,8 @@ bool is_torch_exact() {
 // both take as long.
 bool is_torch_faster(int64_t rows, bool copies) {
   static const Isa isa = current_isa();
-  static const bool is_served =
-      (isa == Isa::avx512_bf16 || isa == Isa::avx512_vnni) && is_torch_exact();
-  static const int64_t least_rows =
-      isa == Isa::avx512_bf16 && has(TorchInstructions::amx_int8) ? 16 : 100;
+  static const bool is_served = isa >= Isa::avx512_vnni && isa <= Isa::amx_bf16 && is_torch_exact();
+  static const int64_t least_rows = isa == Isa::amx_bf16 ? 16 : 100;
   return is_served && (copies || rows >= least_rows);
 }
 

@@ -16,13 +16,14 @@ attention = torch.ops.custom_pypto.npu_sparse_flash_attention
 SIZES = replace(samples.WIDE, lengths=(150, 90), tokens=2)
 DTYPES = [torch.bfloat16, torch.float16, torch.float32]
 HEADERS = Path(__file__).parents[1] / "src"
-BLOCK_KEYS = cpp_constant(HEADERS, "kKeys")
+BLOCK_KEYS = cpp_constant(HEADERS, "kKeysOfVectors")
+TILED_KEYS = cpp_constant(HEADERS, "kKeysOfTiles")
 RANGE_KEYS = cpp_constant(HEADERS, "kRangeKeys")
 MOST_RANGES = cpp_constant(HEADERS, "kMostRanges")
 SAMPLE_VECTORS = cpp_constant(HEADERS, "kSampleVectors")
 # About where another block, and another range, begins.
-COUNTS = [blocks * BLOCK_KEYS + more for blocks in (1, 2) for more in (-1, 0, 1)]
-COUNTS += [RANGE_KEYS, RANGE_KEYS + 1]
+COUNTS = [BLOCK_KEYS, 2 * BLOCK_KEYS, TILED_KEYS, RANGE_KEYS]
+COUNTS = [count + more for count in COUNTS for more in (-1, 0, 1)]
 # All blocks as large as can be, with more keys than vectors of their values are sampled.
 LARGEST_BLOCKS = 5 * (RANGE_KEYS // BLOCK_KEYS) * BLOCK_KEYS
 assert BLOCK_KEYS > SAMPLE_VECTORS

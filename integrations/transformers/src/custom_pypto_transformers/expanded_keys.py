@@ -18,8 +18,8 @@ from torch.nn.functional import linear, pad, scaled_dot_product_attention
 from .fallback import selection_mask
 
 # How long a FLOP of torch takes beside one of the op, as measured; on others the op stays.
-_COST = {"avx2": 1.5, "avx512": 2.0, "avx512_bf16": 2.0}
-_COST_WITH_AMX = 0.6
+_COST = {"avx2": 1.5, "avx512": 2.0, "avx512_bf16": 2.0, "amx_bf16": 2.0}
+_COST_IN_TILES = 1.8  # both multiply bf16
 # Fewer queries do not make up for the expansion.
 _LEAST_QUERIES = 32
 # Of keys and values expanded at once, or a head for four threads; more is slower: fresh memory.
@@ -30,10 +30,8 @@ _MOST_BYTES = 2**26
 def _cost(dtype: torch.dtype) -> tuple[torch.dtype, float | None]:
     """Return in which dtype torch is fastest, and the cost of its FLOPs; None if not known."""
     isa = str(core.cpu_isa("sparse_attention"))
-    # torch 2.10 does not say what the processor has.
-    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    if dtype == torch.bfloat16 and isa == "avx512_bf16" and capabilities.get("amx_bf16"):
-        return dtype, _COST_WITH_AMX
+    if dtype == torch.bfloat16 and isa == "amx_bf16":
+        return dtype, _COST_IN_TILES
     return torch.float32, _COST.get(isa)
 
 

@@ -18,7 +18,7 @@ from .quantized import replace_quantized
 from .switch import set_class
 
 # torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
-_WITH_BF16 = ("avx512_bf16", "neon_bf16")
+_WITH_BF16 = ("avx512_bf16", "amx_bf16", "neon_bf16")
 _MOST_TOKENS = 16
 _MOST_ROWS = 4  # of a head
 # What transformers gives a module of experts, and its own code reads.

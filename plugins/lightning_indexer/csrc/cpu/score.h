@@ -47,6 +47,11 @@ inline bool uses_pairs(const Keys& keys) {
          ((keys.element == Element::bf16 && keys.stride == 1) || keys.element == Element::e4m3);
 }
 
+// Whether these pairs are multiplied in tile registers.
+inline bool uses_tiles(const Keys& keys) {
+  return kHasBf16Tiles && uses_pairs(keys) && keys.depth % 32 == 0;
+}
+
 // Whether keys are multiplied as fp32, read in place. Else they are widened first.
 inline bool is_plain_fp32(const Keys& keys) {
   return keys.element == Element::fp32 && keys.stride == 1;
@@ -283,6 +288,51 @@ class PrefetchLines {
   int64_t offset_ = 0;
 };
 
+// As score_keys, for keys one after the other. prefetch(0) is called often.
+template <class Operand>
+inline void score_keys_in_tiles(const char* keys, int64_t count, const RowShape& shape,
+                                const PackedRow& row, PrefetchLines& prefetch,
+                                int32_t* scores_out) {
+  constexpr int64_t kTogether = 2 * kTileRows;
+  const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
+  const int64_t key_bytes = shape.steps * Operand::kStepBytes;
+  float dots[2][kTogether][kTogether];
+  float lanes[kTogether][kLanes];
+  for (int64_t key = 0; key < count; key += kTogether) {
+    for (int64_t v = 0; v < shape.vectors; v += 2) {
+      auto& pair = dots[v / 2 % 2];
+      const int64_t panel = v / kTileVectors * kTileVectors;
+      const int64_t width =
+          shape.vectors - panel < kTileVectors ? shape.vectors - panel : kTileVectors;
+      const bool is_wide = v + 1 < shape.vectors;
+      const char* const heads = row.panels + (panel * shape.steps + v % kTileVectors) * kLanes * 4;
+      multiply_tiles(keys + key * key_bytes, key_bytes, heads, width * kLanes * 4, shape.steps,
+                     pair[0], sizeof pair[0], is_wide, false,
+                     [&]() CUSTOM_PYPTO_INLINE_LAMBDA { prefetch(0); });
+      const F32 weight = load(row.weights + v * kLanes);
+      const F32 next_weight = is_wide ? load(row.weights + (v + 1) * kLanes) : zero();
+      const F32 last_mask = v + 2 < shape.vectors ? every_lane : load(row.last_mask);
+      for (int64_t r = 0; r < kTogether; ++r) {
+        F32 score = v == 0 ? zero() : load(lanes[r]);
+        // As add_panel.
+        F32 positive = max(zero(), load(pair[r]));
+        if (!is_wide) positive = bitwise_and(positive, last_mask);
+        score = multiply_add(positive, weight, score);
+        if (is_wide) {
+          positive = bitwise_and(max(zero(), load(pair[r] + kLanes)), last_mask);
+          score = multiply_add(positive, next_weight, score);
+        }
+        store(lanes[r], score);
+      }
+    }
+    for (int64_t r = 0; r < kTogether; r += 4) {
+      float four[4];
+      reduce_add4(load(lanes[r]), load(lanes[r + 1]), load(lanes[r + 2]), load(lanes[r + 3]), four);
+      __builtin_memcpy(scores_out + key + r, four, sizeof four);
+    }
+  }
+}
+
 // The keys of a block as they are multiplied: in place.
 struct KeysInPlace {
   using Prefetch = PrefetchRows;
@@ -336,6 +386,18 @@ class WidenedKeys {
   char* memory_;
 };
 
+// The same for keys of Operand's numbers, which tiles want one after the other.
+template <class Operand>
+struct CopiedKeys : WidenedKeys<Operand> {
+  using WidenedKeys<Operand>::WidenedKeys;
+  const char* const* load(const char* const* at, int64_t count) {
+    this->store(count, [&](int64_t i, char* to) {
+      __builtin_memcpy(to, at[i], static_cast<size_t>(this->keys_.depth) * sizeof(Bf16));
+    });
+    return this->at_;
+  }
+};
+
 // The same for e4m3 keys, which have scales.
 template <class Operand>
 class E4m3Keys : public WidenedKeys<Operand> {
@@ -377,12 +439,13 @@ class E4m3Keys : public WidenedKeys<Operand> {
 inline int64_t score_scratch_bytes(const Keys& keys) {
 #ifdef CUSTOM_PYPTO_CPU_BF16_DOT
   const bool is_e4m3 = keys.element == Element::e4m3;
-  if (uses_pairs(keys)) return is_e4m3 ? WidenedKeys<Bf16PairOperand>::bytes(keys) : 0;
+  if (uses_pairs(keys))
+    return is_e4m3 || uses_tiles(keys) ? WidenedKeys<Bf16PairOperand>::bytes(keys) : 0;
 #endif
   return is_plain_fp32(keys) ? 0 : WidenedKeys<Fp32Operand>::bytes(keys);
 }
 
-template <class Operand, class KeyRows>
+template <class Operand, class KeyRows, bool kInTiles = false>
 inline void score_blocks(const ScoreRange& range) {
   constexpr int64_t kKeys = kKeysPerBlock<Operand>;
   const Keys& keys = *range.keys;
@@ -395,7 +458,8 @@ inline void score_blocks(const ScoreRange& range) {
   const int64_t half_bytes = shape.steps * Operand::kStepBytes / 2;
   const int64_t prefetch_bytes = key_bytes > half_bytes ? key_bytes : half_bytes;
   KeyRows key_rows(range);
-  KeyAddresses<kKeys, kPrefetchAhead + kPrefetchedRows> addresses(keys, range.first, range.last);
+  constexpr int64_t kAhead = kInTiles ? kKeys : kPrefetchAhead + kPrefetchedRows;
+  KeyAddresses<kKeys, kAhead> addresses(keys, range.first, range.last);
   KeyCursor tlb_cursor(keys, range.first);
   for (int64_t block = range.first; block < range.last; block += kKeys) {
     const int64_t left = range.last - block;
@@ -410,7 +474,11 @@ inline void score_blocks(const ScoreRange& range) {
       const int64_t count = seen < present ? seen : present;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
-      if constexpr (kTileVectors > 2) {
+      if constexpr (kInTiles) {
+        PrefetchLines prefetch(at + kKeys, r == 0 ? kKeys : 0, key_bytes,
+                               kKeys / 32 * ((shape.vectors + 1) / 2) * shape.steps / kTileRows);
+        score_keys_in_tiles<Operand>(tiles[0], count, shape, row, prefetch, ranks);
+      } else if constexpr (kTileVectors > 2) {
         const auto prefetch = [&](int64_t i) CUSTOM_PYPTO_INLINE_LAMBDA {
           return typename KeyRows::Prefetch(at + i + kPrefetchAhead, prefetch_bytes);
         };
@@ -432,9 +500,15 @@ inline void score_blocks(const ScoreRange& range) {
 inline void score(const ScoreRange& range) {
   const bool is_e4m3 = range.keys->element == Element::e4m3;
 #ifdef CUSTOM_PYPTO_CPU_BF16_DOT
+  using Pair = Bf16PairOperand;
+  if (uses_tiles(*range.keys)) {
+    [[maybe_unused]] const Tiles registers{};
+    if (is_e4m3) return score_blocks<Pair, E4m3Keys<Pair>, kHasBf16Tiles>(range);
+    return score_blocks<Pair, CopiedKeys<Pair>, kHasBf16Tiles>(range);
+  }
   if (uses_pairs(*range.keys)) {
-    if (is_e4m3) return score_blocks<Bf16PairOperand, E4m3Keys<Bf16PairOperand>>(range);
-    return score_blocks<Bf16PairOperand, KeysInPlace>(range);
+    if (is_e4m3) return score_blocks<Pair, E4m3Keys<Pair>>(range);
+    return score_blocks<Pair, KeysInPlace>(range);
   }
 #endif
   if (is_e4m3) return score_blocks<Fp32Operand, E4m3Keys<Fp32Operand>>(range);

@@ -6,6 +6,11 @@
 #include <arm_neon.h>
 #endif
 
+#ifdef __AMX_BF16__
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -29,6 +34,32 @@ constexpr int kChains = 14;
 using Floats = float __attribute__((vector_size(kBytes)));
 using Ints = int32_t __attribute__((vector_size(kBytes)));
 
+#if defined(CUSTOM_PYPTO_BF16) && defined(__AMX_BF16__)
+// Multiplications and additions of a round: of 16 x 32 by 32 x 16 numbers, four times.
+constexpr int64_t kRoundWork = 4 * 2 * 16 * 32 * 16;
+
+void run(int64_t rounds) {
+  struct {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t rows[16];
+  } config = {1, 0, {}, {64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16}};
+  asm volatile("ldtilecfg %0" ::"m"(config));
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t round = 0; round < rounds; ++round) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+}
+#else
 // With sums of type __m512i, GCC would copy registers in the loop: hence Ints.
 // kWork: multiplications and additions for each four bytes of a sum.
 #if defined(CUSTOM_PYPTO_BF16) && defined(__AVX512BF16__)
@@ -85,8 +116,10 @@ Vector fill(float value) {
   return vector;
 }
 
+constexpr int64_t kRoundWork = kChains * (kBytes / 4) * kWork;
+
 template <std::size_t... I>
-void run(int64_t rounds, std::index_sequence<I...>) {
+void run_chains(int64_t rounds, std::index_sequence<I...>) {
   const Factor a = fill<Factor>(operand);
   // Different initial values: the compiler would compute equal sums once.
   Sum sums[] = {fill<Sum>(operand * static_cast<float>(I))...};
@@ -101,6 +134,9 @@ void run(int64_t rounds, std::index_sequence<I...>) {
   kept = total[0];
 }
 
+void run(int64_t rounds) { run_chains(rounds, std::make_index_sequence<kChains>()); }
+#endif
+
 // A thread takes the next piece when it has finished one, so that a thread on a busy core does
 // less, as in the kernels.
 struct Pieces {
@@ -111,7 +147,7 @@ struct Pieces {
 void work(int64_t, int64_t, void* context) {
   Pieces& pieces = *static_cast<Pieces*>(context);
   while (pieces.left.fetch_sub(1, std::memory_order_relaxed) > 0) {
-    run(pieces.rounds, std::make_index_sequence<kChains>());
+    run(pieces.rounds);
   }
 }
 
@@ -123,8 +159,11 @@ using ParallelFor = int32_t (*)(int64_t, int64_t, int64_t, void (*)(int64_t, int
 // Runs 256 pieces of so many rounds; returns the number of multiplications and additions.
 extern "C" int64_t custom_pypto_peak(ParallelFor torch_parallel_for, int64_t threads,
                                      int64_t rounds) {
+#ifdef __AMX_BF16__
+  syscall(SYS_arch_prctl, 0x1023, 18);  // ARCH_REQ_XCOMP_PERM for the data of tiles
+#endif
   constexpr int64_t kPieces = 256;
   Pieces pieces{{kPieces}, rounds};
   torch_parallel_for(0, threads, 1, &work, &pieces);
-  return kPieces * rounds * kChains * (kBytes / 4) * kWork;
+  return kPieces * rounds * kRoundWork;
 }

@@ -7,26 +7,7 @@
 
 #include <cstdint>
 
-#ifdef __x86_64__
-#include <cpuid.h>
-#endif
-
 CUSTOM_PYPTO_NAMESPACE_BEGIN
-
-// Instructions that torch multiplies with: their bits in edx of CPUID's leaf 7.
-enum class TorchInstructions { avx512_fp16 = 23, amx_int8 = 25 };
-
-// Whether this processor has them.
-inline bool has(TorchInstructions instructions) {
-#ifdef __x86_64__
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 &&
-         (d >> static_cast<int>(instructions) & 1) != 0;
-#else
-  static_cast<void>(instructions);
-  return false;
-#endif
-}
 
 // Whether torch's own product of rows and weights [columns, depth] takes less time than
 // multiply_linear, which `copies` weights of other strides. Measured on a Xeon with AMX, for the
@@ -34,13 +15,13 @@ inline bool has(TorchInstructions instructions) {
 // - fp32: torch is faster from some 48 rows on, and where it need not copy the weight;
 // - bf16: torch is faster from 7 rows on where it has instructions of bf16, of which AMX is the
 //   fastest; elsewhere ours is, 3 to 6 times from 4 rows on;
-// - fp16: torch is faster from 64 rows on with AVX-512 FP16; elsewhere ours is, 3 to 9 times from 4
-//   rows on;
+// - fp16: torch is faster from 64 rows on with AVX-512 FP16, which every processor with AMX has;
+//   elsewhere ours is, 3 to 9 times from 4 rows on;
 // - a weight that must be copied takes as long as a product of torch with some 16 rows.
 inline bool is_torch_faster(ScalarType dtype, int64_t rows, bool copies) {
   static const Isa isa = current_isa();
-  static const bool has_fp16 = isa == Isa::avx512_bf16 && has(TorchInstructions::avx512_fp16);
-  static const bool has_bf16 = isa == Isa::avx512_bf16 || isa >= Isa::neon_bf16;
+  static const bool has_fp16 = isa == Isa::amx_bf16;
+  static const bool has_bf16 = has_fp16 || isa == Isa::avx512_bf16 || isa >= Isa::neon_bf16;
   switch (dtype) {
     case ScalarType::BFloat16:
       return has_bf16 ? copies || rows > 6 : copies && rows <= 16;

@@ -43,6 +43,16 @@
 //   pair_up(first, second)       the pairs (first[i], second[i]) for i < kLanes
 //   pair_up_twice(first, second, low, high)
 //                                the same, and the next kLanes pairs
+//
+// If kHasBf16Tiles, the same pairs in tile registers; else these names stand for nothing:
+//
+//   kTileRows                    rows of a tile, and as many lanes and steps of pairs
+//   Tiles                        an object; while it exists, tiles can be multiplied
+//   multiply_tiles(a, a_stride, b, b_stride, steps, c, c_stride, is_wide, adds, between)
+//                                c[r][lane] = sum of a[r][s] * b[s][lane] over s < steps, added to
+//                                c if `adds`; of 2 * kTileRows rows and as many lanes, half of
+//                                these if not `is_wide`; steps is a multiple of kTileRows, strides
+//                                are in bytes; between() is called after each kTileRows steps
 #pragma once
 
 #ifndef CUSTOM_PYPTO_CPU_ISA
@@ -64,6 +74,15 @@ namespace {
 inline constexpr bool kHasBf16Dot = true;
 #else
 inline constexpr bool kHasBf16Dot = false;
+#endif
+#ifdef CUSTOM_PYPTO_CPU_BF16_TILES
+inline constexpr bool kHasBf16Tiles = true;
+#else
+inline constexpr bool kHasBf16Tiles = false;
+inline constexpr int64_t kTileRows = kLanes;
+struct Tiles {};
+template <class... Arguments>
+void multiply_tiles(const Arguments&...);
 #endif
 #ifdef CUSTOM_PYPTO_CPU_INT8_DOT
 inline constexpr bool kHasInt8Dot = true;

@@ -61,11 +61,20 @@ class Attend {
   using Step = Steps<Element, Operand>;
   using StoredStep = Steps<Stored, Operand>;
   static constexpr int64_t kDepth = Operand::kDepth;
+  // Whether keys, and their values transposed, are multiplied in tile registers.
+  static constexpr bool kUsesTiles = kHasBf16Tiles && kDepth == 2;
+  // Vectors of heads, keys and steps that are multiplied together.
+  static constexpr int kVectors = kUsesTiles ? 2 : kTileVectors;
+  static constexpr int64_t kPanel = int64_t{kLanes} * kVectors;
+  static constexpr int64_t kKeyRows = kUsesTiles ? 32 : kRows;
+  static constexpr int64_t kSteps = kUsesTiles ? 16 : 1;
   // Largest block of keys: they, their values, scores and weights fit the L2 cache.
-  static constexpr int64_t kKeys = 144;
-  static_assert(kKeys % kRows == 0);
+  static constexpr int64_t kKeysOfVectors = 144;
+  static constexpr int64_t kKeysOfTiles = 128;
+  static constexpr int64_t kKeys = kUsesTiles ? kKeysOfTiles : kKeysOfVectors;
+  static_assert(kKeys % kKeyRows == 0);
   // Keys that are loaded at a time: half the L1 cache.
-  static constexpr int64_t kLoadedKeys = 4 * kRows;
+  static constexpr int64_t kLoadedKeys = kUsesTiles ? kKeyRows : 4 * kRows;
   // Largest rms of outputs at which bf16 weights alone are enough: 0.03 % of the outputs are beyond
   // 1e-4 + 3 % (measured; at 0.04 up to 0.2 %).
   static constexpr float kPlainOutput = 0.025f;
@@ -79,6 +88,8 @@ class Attend {
   static constexpr int64_t kGroupBytes = kGroup * 4;
   // The stride of groups of values; no power of two, so that groups share no cache set.
   static constexpr int64_t kGroupStride = (kKeys / kDepth + 1) * kGroupBytes;
+  // The stride of columns of values that are rows of tiles.
+  static constexpr int64_t kColumnStride = (kKeys / kDepth + kGroup) * 4;
 
   // The state of the online softmax after some keys. Sums are [panel][column][kPanel]. `maximum` is
   // of scores times log2(e): weights are powers of 2.
@@ -98,11 +109,11 @@ class Attend {
 
   Attend(const AttendTask& task, int64_t heads, int64_t latent, int64_t rope, char* scratch)
       : task_(task),
-        in_place_(Step::in_place(latent) && Step::in_place(rope)),
+        in_place_(!kUsesTiles && Step::in_place(latent) && Step::in_place(rope)),
         panels_(divide_up(heads, kPanel)),
         latent_steps_(steps_of<Operand>(latent)),
-        steps_(latent_steps_ + steps_of<Operand>(rope)),
-        groups_(divide_up(latent, kGroup)),
+        steps_(round_up(latent_steps_ + steps_of<Operand>(rope), kSteps)),
+        groups_(round_up(divide_up(latent, kGroup), kUsesTiles ? 2 : 1)),
         prefetcher_(task) {
     Arena partial(nullptr);
     partial.allocate(panels_ * groups_ * kGroup * kPanel * 4);
@@ -113,7 +124,7 @@ class Attend {
     query_ = arena.allocate(panels_ * steps_ * kPanel * 4);
     zeros_ = arena.allocate(steps_ * 4);
     keys_ = arena.allocate(in_place_ ? 0 : greater(kKeys, kLanes) * steps_ * 4);
-    values_ = arena.allocate(groups_ * kGroupStride);
+    values_ = arena.allocate(groups_ * (kUsesTiles ? kGroup * kColumnStride : kGroupStride));
     scores_ = arena.allocate<float>((kKeys + kRows) * kPanel * 4);
     weights_ = arena.allocate(kKeys / kDepth * kPanel * 4);
     residuals_ = arena.allocate(Step::kRounds ? kKeys / kDepth * kPanel * 4 : 0);
@@ -179,12 +190,16 @@ class Attend {
       rope_at = reinterpret_cast<const char*>(rope);
       return;
     }
-    char* row = keys_ + place * steps_ * 4;
+    char* row = key_at(place);
+    char* rope_steps = row + latent_steps_ * 4;
+    if constexpr (kUsesTiles) Step::zeros(kSteps, row + (steps_ - kSteps) * 4);
     Step::from_row(latent, task_.latent, row);
-    Step::from_row(rope, task_.rope, row + latent_steps_ * 4);
+    Step::from_row(rope, task_.rope, rope_steps);
     latent_at = row;
-    rope_at = row + latent_steps_ * 4;
+    rope_at = rope_steps;
   }
+
+  char* key_at(int64_t place) const { return keys_ + place * steps_ * 4; }
 
   // The first key of a range; ranges are as even as whole steps allow.
   int64_t begin_of(int64_t range) const {
@@ -194,6 +209,7 @@ class Attend {
   int64_t end_of(int64_t range) const { return begin_of(range + 1); }
 
   void run_range(int64_t range, const Partial& partial) {
+    [[maybe_unused]] const Tiles tiles{};
     const int64_t begin = begin_of(range);
     const int64_t end = end_of(range);
     for (int64_t i = 0; i < panels_ * kPanel; ++i) {
@@ -201,7 +217,7 @@ class Attend {
       partial.maximum[i] = -__FLT_MAX__;
       partial.total[i] = 0.0f;
     }
-    const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kRows);
+    const int64_t block = round_up(divide_up(end - begin, divide_up(end - begin, kKeys)), kKeyRows);
     prefetcher_.begin(begin);
     prefetcher_.until(begin + kLoadedKeys);
     while (prefetcher_.is_behind()) prefetcher_.advance();
@@ -220,7 +236,10 @@ class Attend {
   void load_keys(int64_t first, int64_t count, int64_t near, int64_t last) {
     for (int64_t key = near; key < last; ++key) {
       latent_[key] = rope_[key] = zeros_;  // padding: tiles of keys and steps of values are whole
-      if (key >= count) continue;
+      if (key >= count) {
+        if constexpr (kUsesTiles) Step::zeros(steps_, key_at(key));
+        continue;
+      }
       place_row(static_cast<const Element*>(task_.latent_rows[first + key]),
                 static_cast<const Element*>(task_.rope_rows[first + key]), key, latent_[key],
                 rope_[key]);
@@ -306,6 +325,7 @@ class Attend {
   // scores_[key][lane], unscaled, of `count` keys from `first` on. The first panel loads the keys
   // and prefetches the next ones.
   void score(int64_t panel, int64_t first, int64_t count) {
+    if constexpr (kUsesTiles) return score_in_tiles(panel, first, count);
     const char* query = query_ + panel * steps_ * kPanel * 4;
     const int64_t whole = round_up(count, kRows);
     for (int64_t near = 0; near < whole; near += kLoadedKeys) {
@@ -335,6 +355,44 @@ class Attend {
     multiply_tile<Operand, kRows, kVectors>(c, rope_ + key, query + latent_steps_ * kPanel * 4,
                                             kPanel * 4, steps_ - latent_steps_, with_rope);
     store_tile(c, scores_ + key * kPanel, kPanel);
+  }
+
+  // As score. The first panel also transposes the values of the keys that it loads.
+  void score_in_tiles(int64_t panel, int64_t first, int64_t count) {
+    const char* query = query_ + panel * steps_ * kPanel * 4;
+    for (int64_t key = 0; key < count; key += kKeyRows) {
+      if (panel == 0) {
+        load_keys(first, count, key, key + kKeyRows);
+        prefetcher_.until(first + key + kKeyRows + kLoadedKeys);
+        transpose_values(key);
+      }
+      multiply_tiles(key_at(key), steps_ * 4, query, kPanel * 4, steps_, scores_ + key * kPanel,
+                     kPanel * 4, true, false,
+                     [&]() CUSTOM_PYPTO_INLINE_LAMBDA { prefetch_twice(); });
+    }
+  }
+
+  void prefetch_twice() {
+    prefetcher_.advance();
+    prefetcher_.advance();
+  }
+
+  // Values of kKeyRows keys to columns of steps, kColumnStride apart.
+  void transpose_values(int64_t first_key) {
+    for (int64_t column = 0; column < groups_ * kGroup; column += kGroup) {
+      F32 steps[kTileRows];
+      for (int64_t i = 0; i < kTileRows; ++i) {
+        const auto* even = reinterpret_cast<const Element*>(key_at(first_key + 2 * i));
+        const auto* odd = reinterpret_cast<const Element*>(key_at(first_key + 2 * i + 1));
+        steps[i] = reinterpret_cast<F32>(pair_up(even + column, odd + column));
+      }
+      transpose(steps);
+      char* out = values_ + column * kColumnStride + first_key * 2;
+      for (int64_t i = 0; i < kTileRows; ++i) {
+        store(reinterpret_cast<float*>(out + i * kColumnStride), steps[i]);
+      }
+      prefetch_twice();
+    }
   }
 
   // Turns the block's `count` scores into weights 2^(score * log2(e) - maximum), in steps along
@@ -380,6 +438,7 @@ class Attend {
         }
         Step::from_vectors(weight, weights + key / kDepth * kPanel * 4);
       }
+      end_steps(count, weights);
       store(maximum, now);
       store(total, sum);
       store(rescale_ + v * kLanes, factor);
@@ -401,11 +460,21 @@ class Attend {
       if (key + 1 < count) weight[1] = load(weights + (key + 1) * kPanel);
       Step::from_residual(weight, residuals + key / kDepth * kPanel * 4);
     }
+    end_steps(count, residuals);
+  }
+
+  // Zeros after the steps of `count` keys, as far as tiles take them.
+  static void end_steps(int64_t count, char* lanes) {
+    const int64_t steps = steps_of<Operand>(count);
+    for (int64_t step = steps; step < round_up(steps, kSteps); ++step) {
+      store(reinterpret_cast<float*>(lanes + step * kPanel * 4), zero());
+    }
   }
 
   // sums[panel][column][lane] = sums * rescale_ + values^T weights; the first block has no earlier
   // sums.
   void add_values(int64_t panel, const Partial& partial, int64_t count, bool is_first) {
+    if constexpr (kUsesTiles) return add_values_in_tiles(panel, partial, count, is_first);
     constexpr int kTiles = static_cast<int>((kGroup + kRows - 1) / kRows);
     float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
     const char* values = values_;
@@ -459,6 +528,37 @@ class Attend {
       multiply_tile<Operand, kGroup, 1, kGroupBytes>(c, rows, residuals_ + v * kLanes * 4,
                                                      kPanel * 4, steps);
       store_tile(c, sums + v * kLanes, kPanel);
+    }
+  }
+
+  // As add_values.
+  void add_values_in_tiles(int64_t panel, const Partial& partial, int64_t count, bool is_first) {
+    const int64_t steps = round_up(steps_of<Operand>(count), kSteps);
+    float* sums = partial.sums + panel * groups_ * kGroup * kPanel;
+    const char* values = values_;
+    for (int64_t column = 0; column < groups_ * kGroup; column += kKeyRows) {
+      if (!is_first) scale_sums(sums);
+      const auto add = [&](const char* lanes, int v, bool is_wide,
+                           bool adds) CUSTOM_PYPTO_INLINE_LAMBDA {
+        multiply_tiles(values, kColumnStride, lanes + v * kLanes * 4, kPanel * 4, steps,
+                       sums + v * kLanes, kPanel * 4, is_wide, adds, [] {});
+      };
+      add(weights_, 0, true, !is_first);
+      const bool is_wide = has_residual_[0] && has_residual_[1];
+      if (has_residual_[0]) add(residuals_, 0, is_wide, true);
+      if (has_residual_[1] && !is_wide) add(residuals_, 1, false, true);
+      values += kKeyRows * kColumnStride;
+      sums += kKeyRows * kPanel;
+    }
+  }
+
+  void scale_sums(float* sums) const {
+    for (int v = 0; v < kVectors; ++v) {
+      const F32 factor = load(rescale_ + v * kLanes);
+      for (int64_t row = 0; row < kKeyRows; ++row) {
+        float* const at = sums + row * kPanel + v * kLanes;
+        store(at, multiply(load(at), factor));
+      }
     }
   }
 
