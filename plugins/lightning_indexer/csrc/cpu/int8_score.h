@@ -319,6 +319,60 @@ inline void score_tiles(const char* const* keys, const KeyBlock& block, int64_t 
   add_until(count);
 }
 
+// Whether keys are multiplied in tile registers, where they are stored.
+inline bool uses_tiles(const Keys& keys) {
+  return kHasInt8Tiles && keys.stride == 1 && keys.depth % 64 == 0;
+}
+
+// As score_tiles, for stored keys.
+template <bool kSigned>
+inline void score_in_tile_registers(const char* keys, const KeyBlock& block, int64_t count,
+                                    const RowShape& shape, const PackedRow& row,
+                                    const char* const* next_keys, int32_t* ranks) {
+  constexpr int64_t kTogether = 2 * kTileRows;
+  const int64_t key_bytes = shape.steps * Int8Operand::kStepBytes;
+  int32_t dots[2][kTogether][kTogether];
+  for (int64_t key = 0; key < count; key += kTogether) {
+    PrefetchRows prefetch(next_keys + key, key_bytes);
+    const int64_t most = kTogether * ((key_bytes + 127) / 128);
+    const int64_t calls = shape.steps / kTileRows * ((shape.vectors + 1) / 2);
+    const int64_t each = (most + calls - 1) / calls;
+    int64_t advanced = 0;
+    for (int64_t v = 0; v < shape.vectors; v += 2) {
+      auto& pair = dots[v / 2 % 2];
+      const int64_t panel = v / kPanelVectors * kPanelVectors;
+      const int64_t left = shape.vectors - panel;
+      const int64_t width = left < kPanelVectors ? left : kPanelVectors;
+      const int64_t parts = v + 1 < shape.vectors ? 2 : 1;
+      multiply_tiles(
+          keys + key * key_bytes, key_bytes,
+          row.panels + (panel * shape.steps + v % kPanelVectors) * kLanes * Int8Operand::kStepBytes,
+          width * kLanes * Int8Operand::kStepBytes, shape.steps, pair[0], int64_t{sizeof pair[0]},
+          parts == 2, false, [&]() CUSTOM_PYPTO_INLINE_LAMBDA {
+            for (int64_t i = 0; i < each && advanced < most; ++i, ++advanced) prefetch.advance();
+          });
+      for (int64_t r = 0; r < kTogether; ++r) {
+        float* const sums = block.sums + (key + r) * kHeadSums;
+        F32 sum = v == 0 ? zero() : load(sums);
+        for (int64_t part = 0; part < parts; ++part) {
+          const int64_t at = (v + part) * kLanes;
+          I32 dot = load(pair[r] + part * kLanes) + load(row.start + at);
+          if (kSigned) {
+            const I32 sign = load(row.signs + at) ^ broadcast_int(block.signs[key + r]);
+            dot = (dot ^ sign) - sign;
+          }
+          const F32 positive = to_float(max(dot, broadcast_int(0)));
+          sum = fused_multiply_add(positive, load(row.weights + at), sum);
+        }
+        store(sums, sum);
+      }
+    }
+    for (int64_t i = key; i < key + kTogether; i += kLanes) {
+      add_sums(block.sums + i * kHeadSums, block.scales + i, ranks + i);
+    }
+  }
+}
+
 // Distance of the prefetch from the keys that are stored.
 inline constexpr int64_t kStoredPrefetchAhead = 2 * kTileKeys;
 static_assert(kStoredPrefetchAhead <= kPrefetchAhead, "KeyAddresses has that many");
@@ -330,7 +384,9 @@ inline void score(const ScoreRange& range) {
   // The bytes that a key spans.
   const int64_t key_bytes = keys.depth * (keys.stride > 1 ? keys.stride : 1);
   const bool in_place = is_multiplied_in_place(keys);
-  const bool stored_ahead = is_stored_ahead(keys);
+  const bool in_tiles = uses_tiles(keys);
+  const bool stored_ahead = !in_tiles && is_stored_ahead(keys);
+  [[maybe_unused]] const Tiles tiles{};
   KeyBlock scratch(range.scratch, keys);
   KeyAddresses<kTokenBlock, kTokenBlock + kPrefetchAhead + kPrefetchedRows> addresses(
       keys, range.first, range.last);
@@ -372,6 +428,18 @@ inline void score(const ScoreRange& range) {
           score_tiles<false>(at, scratch, seen, shape, row, prefetch, ranks);
         }
       };
+      if constexpr (kHasInt8Tiles) {
+        if (in_tiles) {
+          if (has_signs || is_any_set(row.signs, range.heads)) {
+            score_in_tile_registers<true>(scratch.stored, scratch, seen, shape, row, next_at,
+                                          ranks);
+          } else {
+            score_in_tile_registers<false>(scratch.stored, scratch, seen, shape, row, next_at,
+                                           ranks);
+          }
+          continue;
+        }
+      }
       if (stored_ahead && r == range.rows - 1) {  // which sees the whole block
         score_beside([&](int64_t i) {
           return StoreInt8Rows<kStoredPrefetchAhead>(

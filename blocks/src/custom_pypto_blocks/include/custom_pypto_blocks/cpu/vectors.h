@@ -44,7 +44,8 @@
 //   pair_up_twice(first, second, low, high)
 //                                the same, and the next kLanes pairs
 //
-// If kHasBf16Tiles, the same pairs in tile registers; else these names stand for nothing:
+// If kHasTiles, products in tile registers, of the same pairs if kHasBf16Dot, else of int8, a's
+// unsigned; without kHasTiles these names stand for nothing:
 //
 //   kTileRows                    rows of a tile, and as many lanes and steps of pairs
 //   Tiles                        an object; while it exists, tiles can be multiplied
@@ -75,10 +76,10 @@ inline constexpr bool kHasBf16Dot = true;
 #else
 inline constexpr bool kHasBf16Dot = false;
 #endif
-#ifdef CUSTOM_PYPTO_CPU_BF16_TILES
-inline constexpr bool kHasBf16Tiles = true;
+#ifdef CUSTOM_PYPTO_CPU_TILES
+inline constexpr bool kHasTiles = true;
 #else
-inline constexpr bool kHasBf16Tiles = false;
+inline constexpr bool kHasTiles = false;
 inline constexpr int64_t kTileRows = kLanes;
 struct Tiles {};
 template <class... Arguments>
@@ -89,6 +90,8 @@ inline constexpr bool kHasInt8Dot = true;
 #else
 inline constexpr bool kHasInt8Dot = false;
 #endif
+inline constexpr bool kHasBf16Tiles = kHasTiles && kHasBf16Dot;
+inline constexpr bool kHasInt8Tiles = kHasTiles && !kHasBf16Dot;
 
 inline F32 zero() { return F32{}; }
 inline F32 add(F32 a, F32 b) { return a + b; }

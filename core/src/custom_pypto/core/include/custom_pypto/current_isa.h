@@ -36,16 +36,15 @@ inline constexpr NamedIsa kAllIsas[] = {CUSTOM_PYPTO_FOR_EVERY_ISA(CUSTOM_PYPTO_
 inline constexpr const char* kIsaVariable = "CUSTOM_PYPTO_CPU_ISA";
 
 #if defined(__x86_64__)
-// Whether the processor multiplies bf16 in tile registers, and Linux lets this process do so, which
-// has to be asked for.
+// Whether the processor multiplies bf16 and int8 in tile registers, and Linux lets this process do
+// so, which has to be asked for.
 inline bool may_use_tiles() {
-  constexpr unsigned kBf16AndTiles = 1u << 22 | 1u << 24;
+  constexpr unsigned kTiles = 1u << 22 | 1u << 24 | 1u << 25;  // amx-bf16, amx-tile, amx-int8
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr long kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long kTileData = 18;               // XFEATURE_XTILEDATA
-  return (edx & kBf16AndTiles) == kBf16AndTiles &&
-         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  return (edx & kTiles) == kTiles && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 #endif
 
@@ -71,7 +70,7 @@ inline bool machine_has(Isa isa) {
   if (isa == Isa::avx512_vnni) return avx512_vnni;
   const bool avx512_bf16 = avx512_vnni && __builtin_cpu_supports("avx512bf16");
   if (isa == Isa::avx512_bf16) return avx512_bf16;
-  if (isa == Isa::amx_bf16) return avx512_bf16 && may_use_tiles();
+  if (isa == Isa::amx_int8 || isa == Isa::amx_bf16) return avx512_bf16 && may_use_tiles();
 #elif defined(__aarch64__) && defined(__linux__)
   constexpr unsigned long kAsimd = 1UL << 1;     // HWCAP_ASIMD
   constexpr unsigned long kAsimdDp = 1UL << 20;  // HWCAP_ASIMDDP

@@ -7,9 +7,10 @@
 // The lists of the processor families, beside `portable`, which is in every family. Each calls
 // `any(isa, ...)` for sets of all kernels, and `bf16(isa, ...)` and `int8(isa, ...)` for those of
 // kernels that multiply such numbers. A later set of a list is better than an earlier one.
-#define CUSTOM_PYPTO_X86_64_ISAS(any, bf16, int8, ...)                         \
-  any(avx2, __VA_ARGS__) int8(avx2_vnni, __VA_ARGS__) any(avx512, __VA_ARGS__) \
-      int8(avx512_vnni, __VA_ARGS__) bf16(avx512_bf16, __VA_ARGS__) bf16(amx_bf16, __VA_ARGS__)
+#define CUSTOM_PYPTO_X86_64_ISAS(any, bf16, int8, ...)                                          \
+  any(avx2, __VA_ARGS__) int8(avx2_vnni, __VA_ARGS__) any(avx512, __VA_ARGS__)                  \
+      int8(avx512_vnni, __VA_ARGS__) bf16(avx512_bf16, __VA_ARGS__) int8(amx_int8, __VA_ARGS__) \
+          bf16(amx_bf16, __VA_ARGS__)
 #define CUSTOM_PYPTO_AARCH64_ISAS(any, bf16, int8, ...)                          \
   any(neon, __VA_ARGS__) int8(neon_dot, __VA_ARGS__) any(neon_bf16, __VA_ARGS__) \
       int8(neon_i8mm, __VA_ARGS__)

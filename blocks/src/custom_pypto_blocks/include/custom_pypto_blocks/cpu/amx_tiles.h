@@ -1,0 +1,84 @@
+// Products in AMX's tile registers, by the instruction CUSTOM_PYPTO_TILE_PRODUCT.
+#pragma once
+
+#define CUSTOM_PYPTO_CPU_TILES
+
+#include "avx512_vnni.h"
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+// Rows of a tile register; as many lanes and steps are in one.
+inline constexpr int64_t kTileRows = 16;
+
+// Makes all tile registers as large as they can be, until it is destroyed.
+class Tiles {
+ public:
+  Tiles() {
+    alignas(64) struct {
+      uint8_t palette, start_row, reserved[14];
+      uint16_t row_bytes[16];
+      uint8_t rows[16];
+    } config = {};
+    config.palette = 1;
+    for (int tile = 0; tile < 8; ++tile) {
+      config.row_bytes[tile] = 64;
+      config.rows[tile] = kTileRows;
+    }
+    // GCC takes 8 bytes for all that its intrinsic reads.
+    asm volatile("ldtilecfg %0" ::"m"(config));
+  }
+  Tiles(const Tiles&) = delete;
+  Tiles& operator=(const Tiles&) = delete;
+  ~Tiles() { _tile_release(); }
+};
+
+template <class Sum, class Between>
+inline __attribute__((always_inline)) void multiply_tiles(const char* a, int64_t a_stride,
+                                                          const char* b, int64_t b_stride,
+                                                          int64_t steps, Sum* c, int64_t c_stride,
+                                                          bool is_wide, bool adds,
+                                                          const Between& between) {
+  asm volatile("" ::: "memory");  // GCC does not know that tiles are loaded from memory
+  const int64_t next_rows = kTileRows * a_stride;
+  Sum* const c_next = c + kTileRows * c_stride / 4;
+  if (adds) {
+    _tile_loadd(0, c, c_stride);
+    _tile_loadd(2, c_next, c_stride);
+    if (is_wide) {
+      _tile_loadd(1, c + kTileRows, c_stride);
+      _tile_loadd(3, c_next + kTileRows, c_stride);
+    }
+  } else {
+    _tile_zero(0);
+    _tile_zero(2);
+    if (is_wide) {
+      _tile_zero(1);
+      _tile_zero(3);
+    }
+  }
+  for (int64_t step = 0; step < steps; step += kTileRows) {
+    _tile_loadd(4, a, a_stride);
+    _tile_loadd(6, b, b_stride);
+    CUSTOM_PYPTO_TILE_PRODUCT(0, 4, 6);
+    _tile_loadd(5, a + next_rows, a_stride);
+    CUSTOM_PYPTO_TILE_PRODUCT(2, 5, 6);
+    if (is_wide) {
+      _tile_loadd(7, b + 64, b_stride);
+      CUSTOM_PYPTO_TILE_PRODUCT(1, 4, 7);
+      CUSTOM_PYPTO_TILE_PRODUCT(3, 5, 7);
+    }
+    a += 64;
+    b += kTileRows * b_stride;
+    between();
+  }
+  _tile_stored(0, c, c_stride);
+  _tile_stored(2, c_next, c_stride);
+  if (is_wide) {
+    _tile_stored(1, c + kTileRows, c_stride);
+    _tile_stored(3, c_next + kTileRows, c_stride);
+  }
+}
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
