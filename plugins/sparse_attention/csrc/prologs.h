@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "kept_rows.h"
 #include "weight_order.h"
 
 namespace custom_pypto_sparse_attention {

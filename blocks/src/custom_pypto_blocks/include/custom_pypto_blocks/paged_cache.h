@@ -9,7 +9,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -29,43 +28,6 @@ struct PagedCache {
   }
   char* row(int64_t slot) const { return row(slot / block_size, slot % block_size); }
   char* head(int64_t slot, int64_t head) const { return row(slot) + head * head_stride; }
-};
-
-// Rows of a cache as they were: they are put back unless release() is called, as where a later step
-// of an op has no memory. An op that calls others cannot reserve theirs before it writes.
-class KeptRows {
- public:
-  // `cache` and `slots` must outlive it; `row_bytes` counts the bytes of a row.
-  KeptRows(const PagedCache& cache, const std::vector<int64_t>& slots, int64_t row_bytes)
-      : cache_(cache),
-        slots_(slots),
-        row_bytes_(static_cast<std::size_t>(row_bytes)),
-        rows_(slots.size() * row_bytes_) {
-    for_each([](char* row, char* kept, std::size_t bytes) { std::memcpy(kept, row, bytes); });
-  }
-  KeptRows(const KeptRows&) = delete;
-  KeptRows& operator=(const KeptRows&) = delete;
-  ~KeptRows() {
-    for_each([](char* row, char* kept, std::size_t bytes) { std::memcpy(row, kept, bytes); });
-  }
-
-  void release() { rows_.clear(); }
-
- private:
-  template <class Copy>
-  void for_each(const Copy& copy) {
-    if (rows_.empty()) return;
-    char* kept = rows_.data();
-    for (const int64_t slot : slots_) {
-      if (slot >= 0) copy(cache_.row(slot), kept, row_bytes_);  // padding has no row
-      kept += row_bytes_;
-    }
-  }
-
-  const PagedCache& cache_;
-  const std::vector<int64_t>& slots_;
-  std::size_t row_bytes_;
-  std::vector<char> rows_;
 };
 
 enum class CacheUse { read, written };
