@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "npu/kernels.h"
+#include "npu/steps.h"
 
 namespace custom_pypto_sparse_attention::npu {
 namespace {

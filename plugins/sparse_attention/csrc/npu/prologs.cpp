@@ -5,6 +5,7 @@
 #include <custom_pypto_blocks/npu/tensor_ops.h>
 
 #include "npu/kernels.h"
+#include "npu/steps.h"
 #include "npu/weights.h"
 #include "weight_order.h"
 

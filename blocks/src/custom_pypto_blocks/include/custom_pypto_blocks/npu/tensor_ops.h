@@ -12,7 +12,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 CUSTOM_PYPTO_NAMESPACE_BEGIN
@@ -77,15 +76,9 @@ inline Tensor multiply(const Tensor& a, const Tensor& b) {
 
 inline Tensor negate(const Tensor& a) { return call_op<Tensor>("aten::neg", "", a); }
 
-inline Tensor logarithm(const Tensor& a) { return call_op<Tensor>("aten::log", "", a); }
-
 // Accumulated in fp32, rounded to the operands' dtype.
 inline Tensor matrix_product(const Tensor& a, const Tensor& b) {
   return call_op<Tensor>("aten::mm", "", a, b);
-}
-
-inline Tensor batched_product(const Tensor& a, const Tensor& b) {
-  return call_op<Tensor>("aten::bmm", "", a, b);
 }
 
 // In fp32, along the last dimension of x.
@@ -102,20 +95,8 @@ inline Tensor layer_norm(const Tensor& x, const Tensor& gamma, const Tensor& bet
                          std::optional<Tensor>(to_dtype(beta, ScalarType::Float)), epsilon, false);
 }
 
-// Sorts each row, its largest numbers first.
-inline Tensor sort_descending(const Tensor& tensor) {
-  return std::get<0>(call_op<std::tuple<Tensor, Tensor>>("aten::sort", "", tensor, -1, true));
-}
-
 // [tokens, size] of x [.., size].
 inline Tensor as_rows(const Tensor& x) { return reshape(x, {-1, x.size(-1)}); }
-
-// [*tokens, ..] from rows [tokens, ..], with the leading dimensions of x [*tokens, H]; contiguous.
-inline Tensor unflatten_tokens(const Tensor& x, const Tensor& rows) {
-  std::vector<int64_t> sizes(x.sizes().begin(), x.sizes().end() - 1);
-  sizes.insert(sizes.end(), rows.sizes().begin() + 1, rows.sizes().end());
-  return to_contiguous(reshape(rows, sizes));
-}
 
 // Rotates x [tokens, heads, R] by sin and cos [tokens, R], in fp32, and rounds to x's dtype. Even
 // dims come first, then odd ones.
