@@ -1,4 +1,4 @@
-"""Caches of pages in C++: slots, layouts and dtypes that are refused; versions of CANN."""
+"""Caches of pages in C++: slots, layouts and dtypes that are refused."""
 
 import re
 from collections.abc import Iterator
@@ -57,25 +57,3 @@ def test_a_dtype_without_a_place_in_tables_is_refused() -> None:
     for rows, text in ((ROWS.double(), "no Element: float64"), (ROWS.char(), "must .* int8")):
         with pytest.raises(RuntimeError, match=f"'dtype' .*{text}"):
             ops.headers_paged_write(rows, strided_heads(), torch.tensor([0, 1, 2]), True)
-
-
-VERSIONS = (
-    *("8.1.RC1.alpha001", "8.1.RC1.beta1", "8.1.RC1", "8.3.RC1", "8.3.RC2", "8.5.0.alpha001"),
-    *("8.5.0-alpha.2", "8.5.0.alpha003", "8.5.0.alpha010", "8.5.0.beta1", "8.5.0-rc.1", "8.5.0"),
-    *("8.5.1.alpha001", "8.5.1", "8.10.0", "9.0.0-alpha", "9.0.0"),
-)
-NO_VERSIONS = (
-    *("", "8", "8.5", "8.5.", "8..0", "8.5.T10", "8.5.0.T10", "8.5.0.alpha1.beta2.rc3", "latest"),
-    *("8.5.0.alpha1x", "99999999999999999999.1.0"),
-)
-
-
-def test_versions_of_cann_are_ordered_as_they_were_released() -> None:
-    order = ops.headers_version_order
-    for i, left in enumerate(VERSIONS):
-        for j, right in enumerate(VERSIONS):
-            assert order(left, right) == ("<" if i < j else ">" if i > j else "="), (left, right)
-    assert order("8.5.0.alpha003", "8.5.0-alpha.3") == "="
-    for text in NO_VERSIONS:
-        assert order(text, "8.5.0") == "?", text
-    assert order("", "") == "?"

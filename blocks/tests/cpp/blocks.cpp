@@ -1,12 +1,9 @@
-// A write into a paged cache, as serving engines call it; the order of CANN's versions.
+// A write into a paged cache, as serving engines call it.
 #include <custom_pypto/plugin.h>
 #include <custom_pypto_blocks/element.h>
-#include <custom_pypto_blocks/npu/cann_version.h>
 #include <custom_pypto_blocks/paged_cache.h>
 
 #include <cstring>
-#include <stdexcept>
-#include <string>
 
 #include "ops.h"
 
@@ -35,20 +32,6 @@ void write(const Op::Arguments& a, const Op::CallShape& s, const Op::Outputs&) {
   }
 }
 
-// "<", "=" or ">", "?" for what is no version.
-ops::headers_version_order::Outputs version_order(const ops::headers_version_order::Arguments& a,
-                                                  const ops::headers_version_order::CallShape&) {
-  using custom_pypto::npu::CannVersion;
-  if (custom_pypto::npu::cann_version().has_value()) throw std::logic_error("CANN is here");
-  const auto left = CannVersion::parse(std::string(a.left));
-  const auto right = CannVersion::parse(std::string(a.right));
-  if (!left.has_value() || !right.has_value()) return {"?"};
-  return {*left < *right ? "<" : *right < *left ? ">" : "="};
-}
-
 }  // namespace
 
-CUSTOM_PYPTO_PLUGIN(plugin) {
-  plugin.def<Op>().impl<&write>("CPU");
-  plugin.def<ops::headers_version_order>().impl<&version_order>("CompositeExplicitAutograd");
-}
+CUSTOM_PYPTO_PLUGIN(plugin) { plugin.def<Op>().impl<&write>("CPU"); }

@@ -1,9 +1,9 @@
 // The prologs on NPUs: CANN's kernel of npu_mla_prolog where it fits, else stock torch ops.
 #include <custom_pypto/npu/launch.h>
 #include <custom_pypto/npu/storage_format.h>
-#include <custom_pypto_blocks/npu/cann_version.h>
 #include <custom_pypto_blocks/npu/tensor_ops.h>
 
+#include "npu/cann_version.h"
 #include "npu/kernels.h"
 #include "npu/steps.h"
 #include "npu/weights.h"

@@ -2,7 +2,6 @@
 // name, which C cannot tell: called with the wrong ones they read garbage, or crash.
 #pragma once
 
-#include <custom_pypto/abi.h>
 #include <custom_pypto/c_interface.h>
 #include <strings.h>
 
@@ -12,8 +11,7 @@
 #include <optional>
 #include <string>
 
-CUSTOM_PYPTO_NAMESPACE_BEGIN
-namespace npu {
+namespace custom_pypto_sparse_attention::npu {
 
 // Ordered as CANN's releases are: 8.3.RC1.alpha002 < 8.3.RC1 < 8.5.0.alpha003 < 8.5.0-rc.1 < 8.5.0.
 class CannVersion {
@@ -81,5 +79,4 @@ inline const std::optional<CannVersion>& cann_version() {
   return version;
 }
 
-}  // namespace npu
-CUSTOM_PYPTO_NAMESPACE_END
+}  // namespace custom_pypto_sparse_attention::npu
