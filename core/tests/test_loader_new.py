@@ -73,7 +73,6 @@ def test_a_plugin_that_is_replaced_or_removed_while_it_is_loaded_stays(site: Sit
     assert given == [{"first": "loaded"}, {"first": "loaded"}, ["0.1.0"], 0]
 
 
-REENTER = "import custom_pypto.core; custom_pypto.core.load_new()"
 REENTERED = (
     "PluginError: a plugin called load_new() while it was loaded; call it after the import of"
     " custom_pypto.core, or install the other plugin as one of its own"
@@ -84,7 +83,7 @@ LIMIT = "import faulthandler; faulthandler.dump_traceback_later(20, exit=True)"
 
 def test_a_plugin_that_calls_it_while_it_loads_fails(site: Site) -> None:
     site.install("first")
-    site.other("later").install("second", REENTER)
+    site.other("later").install("second", "import custom_pypto.core; custom_pypto.core.load_new()")
     given = site.run(
         LIMIT,
         START,

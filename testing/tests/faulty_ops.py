@@ -17,6 +17,11 @@ TWICE = "twice(Tensor x) -> Tensor"
 PLUS = "plus(Tensor x, Tensor y) -> Tensor"
 ACCUMULATE = "accumulate(Tensor x, Tensor(a!) total) -> ()"
 PAIR = "pair(Tensor x) -> (Tensor, Tensor)"
+TENSORS_OF_PLUS = """
+tensors.x = { shape = "M N", dtype = "float32 float64" }
+tensors.y = { shape = "N", dtype = "=x" }
+rules = [{ argument = "k", check = "k >= 1" }]
+"""
 
 
 @contextmanager

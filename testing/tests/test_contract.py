@@ -24,29 +24,24 @@ from custom_pypto_testing.drawn_samples import drawn_calls, drawn_samples
 from custom_pypto_testing.ops_under_test import Op
 from custom_pypto_testing.sample_generator import draw
 from custom_pypto_testing.violations import untested_rules, violations
-from faulty_ops import registered
+from faulty_ops import TENSORS_OF_PLUS, registered
 from manifests import contract_of, lazy_contract
 from readme import code_of
 from torch import Tensor
 
 HOOKS_PAGE = Path(__file__).resolve().parents[2] / "docs" / "hooks.md"
 
-TENSORS = """
-tensors.x = { shape = "M N", dtype = "float32 float64" }
-tensors.y = { shape = "N", dtype = "=x" }
-rules = [{ argument = "k", check = "k >= 1" }]
-"""
 PLUS = f"""
 [plus]
 schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
 outputs.sum = {{ like = "x" }}
-{TENSORS}
+{TENSORS_OF_PLUS}
 """
 WITHOUT_OUTPUTS = PLUS.replace('outputs.sum = { like = "x" }', "")
 ADD_TO = f"""
 [add_to]
 schema = "add_to(Tensor(a!) x, Tensor y, int k=1) -> ()"
-{TENSORS}
+{TENSORS_OF_PLUS}
 """
 CONTRACTS = {"outputs": PLUS, "no outputs": WITHOUT_OUTPUTS, "returns nothing": ADD_TO}
 
@@ -154,7 +149,6 @@ def in_other_words(text: str) -> Callable[..., Any]:
 
 
 TAKES, WORDS = "must refuse it .* but takes it", "the kernel says .* the fake .*, says the fake"
-REFUSES_Z = "must refuse it and name .* but says .*'z'"
 COSTS = {
     'flops = "M - 100 * k"': r"'flops' in ops\.toml is -\d+, and must be 0 or more",
     'flops.k = { 12345 = "M" }': r"'flops' in ops\.toml is None",
@@ -162,7 +156,7 @@ COSTS = {
 # What is wrong: the check, the message, the contract, the kernel and the fake if they are wrong.
 FAULTS: dict[str, tuple[Any, ...]] = {
     "kernel that refuses nothing": (check_refusals, f"the kernel {TAKES}", PLUS, lambda x, y, k=1: x + 0),
-    "refusal that names another argument": (check_refusals, REFUSES_Z, PLUS, refuse_z),
+    "refusal that names another argument": (check_refusals, "must refuse it and name .* but says .*'z'", PLUS, refuse_z),
     "fake that refuses nothing": (check_refusals, f"the fake {TAKES}", PLUS, None, lambda x, y, k=1: x + 0),
     "fake of a write that refuses nothing": (check_refusals, f"the fake {TAKES}", ADD_TO, None, return_nothing),
     "fake of no outputs that refuses nothing": (check_refusals, f"the fake {TAKES}", WITHOUT_OUTPUTS, None, lambda x, y, k=1: x + 0),

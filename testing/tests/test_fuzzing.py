@@ -21,17 +21,15 @@ from custom_pypto_testing.fuzz_oracle import REASONS, Outcome
 from custom_pypto_testing.fuzzing import Series, Tally, fuzz, report
 from custom_pypto_testing.large_calls import kept_dims
 from custom_pypto_testing.ops_under_test import Op
-from faulty_ops import registered
+from faulty_ops import TENSORS_OF_PLUS, registered
 from manifests import contract_of
 from torch import Tensor
 
-PLUS = """
+PLUS = f"""
 [plus]
 schema = "plus(Tensor x, Tensor y, int k=1) -> Tensor"
-outputs.sum = { shape = "M N", dtype = "=x" }
-tensors.x = { shape = "M N", dtype = "float32 float64" }
-tensors.y = { shape = "N", dtype = "=x" }
-rules = [{ argument = "k", check = "k >= 1" }]
+outputs.sum = {{ shape = "M N", dtype = "=x" }}
+{TENSORS_OF_PLUS}
 """
 COPY_TO = """
 [copy_to]
