@@ -34,9 +34,17 @@ constexpr int kChains = 14;
 using Floats = float __attribute__((vector_size(kBytes)));
 using Ints = int32_t __attribute__((vector_size(kBytes)));
 
-#if defined(CUSTOM_PYPTO_BF16) && defined(__AMX_BF16__)
-// Multiplications and additions of a round: of 16 x 32 by 32 x 16 numbers, four times.
-constexpr int64_t kRoundWork = 4 * 2 * 16 * 32 * 16;
+#if defined(__AMX_BF16__) && defined(CUSTOM_PYPTO_BF16)
+#define PRODUCT _tile_dpbf16ps
+constexpr int64_t kDepth = 32;
+#elif defined(__AMX_INT8__) && defined(CUSTOM_PYPTO_INT8)
+#define PRODUCT _tile_dpbusd
+constexpr int64_t kDepth = 64;
+#endif
+
+#ifdef PRODUCT
+// Multiplications and additions of a round: of 16 x kDepth by kDepth x 16 numbers, four times.
+constexpr int64_t kRoundWork = 4 * 2 * 16 * kDepth * 16;
 
 void run(int64_t rounds) {
   struct {
@@ -52,10 +60,10 @@ void run(int64_t rounds) {
   _tile_zero(4);
   _tile_zero(5);
   for (int64_t round = 0; round < rounds; ++round) {
-    _tile_dpbf16ps(0, 4, 5);
-    _tile_dpbf16ps(1, 4, 5);
-    _tile_dpbf16ps(2, 4, 5);
-    _tile_dpbf16ps(3, 4, 5);
+    PRODUCT(0, 4, 5);
+    PRODUCT(1, 4, 5);
+    PRODUCT(2, 4, 5);
+    PRODUCT(3, 4, 5);
   }
   _tile_release();
 }
