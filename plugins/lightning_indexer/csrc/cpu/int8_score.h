@@ -330,6 +330,7 @@ inline void score_in_tile_registers(const char* keys, const KeyBlock& block, int
                                     const RowShape& shape, const PackedRow& row,
                                     const char* const* next_keys, int32_t* ranks) {
   constexpr int64_t kTogether = 2 * kTileRows;
+  static_assert(!kHasTiles || (kTokenBlock % kTogether == 0 && kPanelVectors % 2 == 0));
   const int64_t key_bytes = shape.steps * Int8Operand::kStepBytes;
   int32_t dots[2][kTogether][kTogether];
   for (int64_t key = 0; key < count; key += kTogether) {

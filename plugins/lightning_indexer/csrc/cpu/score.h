@@ -294,6 +294,7 @@ inline void score_keys_in_tiles(const char* keys, int64_t count, const RowShape&
                                 const PackedRow& row, PrefetchLines& prefetch,
                                 int32_t* scores_out) {
   constexpr int64_t kTogether = 2 * kTileRows;
+  static_assert(!kHasTiles || (kTokenBlock % kTogether == 0 && kTileVectors % 2 == 0));
   const F32 every_lane = broadcast(float_from_bits(0xffffffffu));
   const int64_t key_bytes = shape.steps * Operand::kStepBytes;
   float dots[2][kTogether][kTogether];
@@ -457,6 +458,9 @@ inline void score_blocks(const ScoreRange& range) {
   // PrefetchRows asks for half of the bytes that are multiplied. Keys of 8 bits may span a quarter.
   const int64_t half_bytes = shape.steps * Operand::kStepBytes / 2;
   const int64_t prefetch_bytes = key_bytes > half_bytes ? key_bytes : half_bytes;
+  // No more of keys with a stride than they have numbers.
+  const int64_t most = shape.steps * Operand::kStepBytes;
+  const int64_t line_bytes = key_bytes < most ? key_bytes : most;
   KeyRows key_rows(range);
   constexpr int64_t kAhead = kInTiles ? kKeys : kPrefetchAhead + kPrefetchedRows;
   KeyAddresses<kKeys, kAhead> addresses(keys, range.first, range.last);
@@ -469,14 +473,16 @@ inline void score_blocks(const ScoreRange& range) {
     const char* const* at = addresses.block();
     const int64_t present = left < kKeys ? left : kKeys;
     const char* const* tiles = key_rows.load(at, present);
+    bool is_prefetched = false;
     for (int64_t r = 0; r < range.rows; ++r) {
       const int64_t seen = range.visible[r] - block;
       const int64_t count = seen < present ? seen : present;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
       if constexpr (kInTiles) {
-        PrefetchLines prefetch(at + kKeys, r == 0 ? kKeys : 0, key_bytes,
+        PrefetchLines prefetch(at + kKeys, count > 0 && !is_prefetched ? kKeys : 0, line_bytes,
                                kKeys / 32 * ((shape.vectors + 1) / 2) * shape.steps / kTileRows);
+        is_prefetched = is_prefetched || count > 0;
         score_keys_in_tiles<Operand>(tiles[0], count, shape, row, prefetch, ranks);
       } else if constexpr (kTileVectors > 2) {
         const auto prefetch = [&](int64_t i) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -484,10 +490,7 @@ inline void score_blocks(const ScoreRange& range) {
         };
         score_keys<Operand>(tiles, count, shape, row, prefetch, ranks);
       } else {
-        // No more of keys with a stride than they have numbers.
-        const int64_t most = shape.steps * Operand::kStepBytes;
-        PrefetchLines prefetch(at + kKeys, kKeys, key_bytes < most ? key_bytes : most,
-                               kKeys / kTileKeys * shape.panels());
+        PrefetchLines prefetch(at + kKeys, kKeys, line_bytes, kKeys / kTileKeys * shape.panels());
         score_keys<Operand>(tiles, count, shape, row, prefetch, ranks);
       }
       key_rows.scale(ranks, count);

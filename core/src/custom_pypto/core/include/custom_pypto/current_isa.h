@@ -91,6 +91,13 @@ inline bool machine_has(Isa isa) {
 // CUSTOM_PYPTO_CPU_ISA, or null or empty for none. Throws std::runtime_error when `forced` is no
 // instruction set, or one that this machine lacks.
 CUSTOM_PYPTO_COLD inline Isa choose_isa(const char* forced) {
+  const std::string_view asked = forced == nullptr ? "" : forced;
+  std::string problem = "is not an instruction set";
+  for (const auto& [isa, name] : kAllIsas) {
+    if (asked != name) continue;
+    if (machine_has(isa)) return isa;
+    problem = "is an instruction set that this machine lacks";
+  }
   Isa best = Isa::portable;
   std::string available;
   for (const auto& [isa, name] : kAllIsas) {
@@ -98,13 +105,7 @@ CUSTOM_PYPTO_COLD inline Isa choose_isa(const char* forced) {
     best = isa;
     available += (available.empty() ? "" : ", ") + std::string(name);
   }
-  if (forced == nullptr || *forced == '\0') return best;
-  std::string problem = "is not an instruction set";
-  for (const auto& [isa, name] : kAllIsas) {
-    if (std::string_view(forced) != name) continue;
-    if (machine_has(isa)) return isa;
-    problem = "is an instruction set that this machine lacks";
-  }
+  if (asked.empty()) return best;
   throw std::runtime_error(std::string(kIsaVariable) + "='" + printable(forced) + "' " + problem +
                            "; this machine has: " + available + ". Set " + kIsaVariable +
                            " to one of these, or unset it for the best one");
