@@ -24,7 +24,7 @@ SAMPLE_VECTORS = cpp_constant(HEADERS, "kSampleVectors")
 # About where another block, and another range, begins.
 COUNTS = [BLOCK_KEYS, 2 * BLOCK_KEYS, TILED_KEYS, RANGE_KEYS]
 COUNTS = [count + more for count in COUNTS for more in (-1, 0, 1)]
-# All blocks as large as can be, with more keys than vectors of their values are sampled.
+# All blocks of vectors as large as can be, with more keys than vectors of their values are sampled.
 LARGEST_BLOCKS = 5 * (RANGE_KEYS // BLOCK_KEYS) * BLOCK_KEYS
 assert BLOCK_KEYS > SAMPLE_VECTORS
 
