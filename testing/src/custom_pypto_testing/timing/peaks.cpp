@@ -53,12 +53,6 @@ void run(int64_t rounds) {
     uint8_t rows[16];
   } config = {1, 0, {}, {64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16}};
   asm volatile("ldtilecfg %0" ::"m"(config));
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  _tile_zero(4);
-  _tile_zero(5);
   for (int64_t round = 0; round < rounds; ++round) {
     PRODUCT(0, 4, 5);
     PRODUCT(1, 4, 5);
