@@ -422,8 +422,9 @@ inline void score(const ScoreRange& range) {
       const int64_t seen = range.visible[r] - block < count ? range.visible[r] - block : count;
       const PackedRow row = shape.row(range.packed + r * row_bytes);
       int32_t* ranks = range.ranks + r * range.ranks_stride + block;
+      const bool is_signed = has_signs || is_any_set(row.signs, range.heads);
       const auto score_beside = [&](const auto& prefetch) {
-        if (has_signs || is_any_set(row.signs, range.heads)) {
+        if (is_signed) {
           score_tiles<true>(at, scratch, seen, shape, row, prefetch, ranks);
         } else {
           score_tiles<false>(at, scratch, seen, shape, row, prefetch, ranks);
@@ -431,13 +432,9 @@ inline void score(const ScoreRange& range) {
       };
       if constexpr (kHasInt8Tiles) {
         if (in_tiles) {
-          if (has_signs || is_any_set(row.signs, range.heads)) {
-            score_in_tile_registers<true>(scratch.stored, scratch, seen, shape, row, next_at,
-                                          ranks);
-          } else {
-            score_in_tile_registers<false>(scratch.stored, scratch, seen, shape, row, next_at,
-                                           ranks);
-          }
+          const auto score_all =
+              is_signed ? &score_in_tile_registers<true> : &score_in_tile_registers<false>;
+          score_all(scratch.stored, scratch, seen, shape, row, next_at, ranks);
           continue;
         }
       }
