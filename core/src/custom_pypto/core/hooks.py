@@ -21,14 +21,9 @@ SAMPLES = "custom_pypto_samples"
 REFERENCES = "custom_pypto_references"
 
 
-def _make_manager() -> pluggy.PluginManager:
-    made = pluggy.PluginManager(hookspecs.PROJECT)
-    made.add_hookspecs(hookspecs)
-    return made
-
-
-manager = _make_manager()
+manager = pluggy.PluginManager(hookspecs.PROJECT)
 """The modules of the loaded plugins, under the names of the plugins."""
+manager.add_hookspecs(hookspecs)
 
 
 class HookError(LoadError):
@@ -45,28 +40,34 @@ class Hooks:
             HookError: one of its hooks is no hook of core, has another signature, or lacks the
                 decorator.
         """
-        self._plugin, self._ops = plugin, ops
+        self._plugin, self._module, self._ops = plugin, module, ops
         _check_decorators(module)
-        # Anybody may register anything in the process's manager: it takes no part in calls.
-        self._alone = _make_manager()
         try:
-            self._alone.register(module, plugin)
-            self._alone.check_pending()
-        except pluggy.PluginValidationError as error:
-            callers = self._alone.get_hookcallers(module) or ()
-            unknown = [each.name for each in callers if not each.has_spec()]
-            hint = "".join(did_you_mean(name, _VALUES) for name in unknown) or ";"
-            raise HookError(f"{error}{hint} the hooks are {_quote(sorted(_VALUES))}") from error
-        manager.register(module, plugin)
+            manager.register(module, plugin)
+            self._check_pending()
+        except (pluggy.PluginValidationError, HookError) as error:
+            self.unregister()
+            raise HookError(str(error)) from error
+
+    def _check_pending(self) -> None:
+        # The manager's own check_pending also refuses hooks of other plugins.
+        for caller in manager.get_hookcallers(self._module) or ():
+            if not caller.has_spec() and not all(each.optionalhook for each in self._of(caller)):
+                hint = did_you_mean(caller.name, _VALUES) or ";"
+                raise HookError(
+                    f"unknown hook {caller.name!r}{hint} the hooks are {_quote(sorted(_VALUES))}"
+                )
+
+    def _of(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
+        return [each for each in caller.get_hookimpls() if each.plugin is self._module]
 
     def unregister(self) -> None:
-        """Remove the module from the managers."""
-        for each in (self._alone, manager):
-            each.unregister(name=self._plugin)
+        """Remove the module from the manager."""
+        manager.unregister(name=self._plugin)
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
-        return bool(getattr(self._alone.hook, hook).get_hookimpls())
+        return bool(self._of(getattr(manager.hook, hook)))
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
@@ -78,7 +79,8 @@ class Hooks:
         if not self.implements(hook):
             return {}
         try:
-            result: Any = getattr(self._alone.hook, hook)(**arguments)
+            others = (each for each in manager.get_plugins() if each is not self._module)
+            result: Any = manager.subset_hook_caller(hook, others)(**arguments)
         except KeyboardInterrupt:
             raise
         except BaseException as error:
