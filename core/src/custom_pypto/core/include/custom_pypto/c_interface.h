@@ -43,11 +43,11 @@ void find_loaded(const char* library, const char* name, Function& function) noex
   function = handle == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(handle.get(), name));
 }
 
-// By path, because libtorch is not in the global scope.
+// In the library that plugins are linked to: it is not in the global scope. Its path by dladdr
+// would take a millisecond, for its many symbols.
 template <typename Function>
 void find_in_torch(const char* name, Function& function) {
-  const auto* address = reinterpret_cast<const void*>(&torch_call_dispatcher);
-  find_loaded(library_path(address).c_str(), name, function);
+  find_loaded("libtorch_cpu.so", name, function);
 }
 
 // The message of the last error of libtorch's C interface in this thread; for torch before 2.13,
