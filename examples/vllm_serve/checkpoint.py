@@ -39,7 +39,7 @@ SIZES: dict[str, Any] = {
     "bos_token_id": 0,
     "eos_token_id": 1,
 }
-# What vLLM reads and transformers does not write; docs/vllm.md explains them.
+# What vLLM reads and transformers does not write; docs/vllm.md lists them.
 FIELDS = {"scoring_func": "sigmoid", "topk_method": "noaux_tc"}
 # Without equal index scores, no rounding of float32 moves a logit by more of the scale.
 GAP = 1e-3

@@ -2,8 +2,8 @@
 
 A plugin's module implements any of them as a function decorated with `hookimpl`. Each returns a
 mapping whose keys are names of ops of that plugin, as its schemas say them (``add_custom``, or with
-an overload ``foo.bar``). A key that is no op of the plugin, a value of the wrong type, or an
-exception makes the plugin fail.
+an overload ``foo.bar``). If a hook that is called while the plugin loads raises, or returns a key
+that is no op of the plugin or a value of the wrong type, the plugin fails.
 """
 
 from __future__ import annotations
