@@ -168,7 +168,7 @@ struct Steps<Bf16, Bf16PairOperand> {
   static bool in_place(int64_t depth) { return depth % 2 == 0; }
 
   static void from_row(const Bf16* row, int64_t count, char* steps) {
-    __builtin_memcpy(steps, row, static_cast<size_t>(count) * 2);
+    if (count != 0) __builtin_memcpy(steps, row, static_cast<size_t>(count) * 2);
     if (count % 2 != 0) __builtin_memset(steps + count * 2, 0, 2);
   }
   static void zeros(int64_t count, char* steps) {
