@@ -45,7 +45,8 @@ class Op(PrimitiveWithInfer):  # type: ignore[misc]
             nonlocal result
             rest = iter(tensors)
             torch_args, torch_kwargs = map_leaves(lambda leaf: as_torch(leaf, rest), given)
-            return leaves(self._op(*torch_args, **torch_kwargs), torch.Tensor)
+            result = self._op(*torch_args, **torch_kwargs)
+            return leaves(result, torch.Tensor)
 
         def as_torch(leaf: Any, tensors: Iterator[torch.Tensor]) -> Any:
             if isinstance(leaf, mindspore.Tensor):
