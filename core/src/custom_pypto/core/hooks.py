@@ -52,13 +52,13 @@ class Hooks:
     def _check_pending(self) -> None:
         # The manager's own check_pending also refuses hooks of other plugins.
         for caller in manager.get_hookcallers(self._module) or ():
-            if not caller.has_spec() and not all(each.optionalhook for each in self._of(caller)):
+            if not caller.has_spec() and not all(each.optionalhook for each in self._own(caller)):
                 hint = did_you_mean(caller.name, _VALUES) or ";"
                 raise HookError(
                     f"unknown hook {caller.name!r}{hint} the hooks are {_quote(sorted(_VALUES))}"
                 )
 
-    def _of(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
+    def _own(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
         return [each for each in caller.get_hookimpls() if each.plugin is self._module]
 
     def unregister(self) -> None:
@@ -67,7 +67,7 @@ class Hooks:
 
     def implements(self, hook: str) -> bool:
         """Return whether the plugin implements `hook`."""
-        return bool(self._of(getattr(manager.hook, hook)))
+        return bool(self._own(getattr(manager.hook, hook)))
 
     def call(self, hook: str, **arguments: object) -> Mapping[str, Any]:
         """Return what the plugin contributes by `hook`, by op; empty if it does not implement it.
