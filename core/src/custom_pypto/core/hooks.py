@@ -45,7 +45,7 @@ class Hooks:
         try:
             manager.register(module, plugin)
             self._check_pending()
-        except (pluggy.PluginValidationError, HookError) as error:
+        except pluggy.PluginValidationError as error:
             self.unregister()
             raise HookError(str(error)) from error
 
@@ -54,9 +54,8 @@ class Hooks:
         for caller in manager.get_hookcallers(self._module) or ():
             if not caller.has_spec() and not all(each.optionalhook for each in self._own(caller)):
                 hint = did_you_mean(caller.name, _VALUES) or ";"
-                raise HookError(
-                    f"unknown hook {caller.name!r}{hint} the hooks are {_quote(sorted(_VALUES))}"
-                )
+                text = f"unknown hook {caller.name!r}{hint} the hooks are {_quote(sorted(_VALUES))}"
+                raise pluggy.PluginValidationError(self._module, text)
 
     def _own(self, caller: pluggy.HookCaller) -> list[pluggy.HookImpl]:
         return [each for each in caller.get_hookimpls() if each.plugin is self._module]
