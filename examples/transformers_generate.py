@@ -16,12 +16,7 @@ import torch
 from custom_pypto_transformers.growing_cache import CACHE
 from torch import Tensor
 from tqdm import tqdm
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForImageTextToText,
-    DynamicCache,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, DynamicCache
 
 from examples import program
 
@@ -55,10 +50,7 @@ _SIZES = {
 _VISION = {"depth": 1, "hidden_size": 32, "num_heads": 2, "intermediate_size": 32}
 _INDEXED = {"n_group": 1, "indexer_types": ["full"] * 3}
 MODELS: dict[str, dict[str, Any]] = {
-    "deepseek_v32": {
-        **_SIZES,
-        "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
-    },
+    "deepseek_v32": {**_SIZES, "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
     "deepseek_v4": {
         **_SIZES,
         "num_key_value_heads": 1,

@@ -42,8 +42,7 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
     "npu_sparse_attention_pto": samples.fused_arguments,
     "npu_compressor": lambda _: {
         "x": meta(2, 12, 64),
-        "wkv": meta(48, 64),
-        "wgate": meta(48, 64),
+        **dict.fromkeys(("wkv", "wgate"), meta(48, 64)),
         "state_cache": meta(7, 4, 96, dtype=torch.float32),
         "ape": meta(4, 48, dtype=torch.float32),
         "state_block_table": meta(2, 3, dtype=torch.int32),
@@ -53,8 +52,7 @@ CALLS: dict[str, Callable[[samples.Sizes], dict[str, Any]]] = {
     "npu_mhc_pre": lambda _: {
         "x": meta(5, 4, 16),
         "phi": meta(24, 64, dtype=torch.float32),
-        "alpha": meta(3, dtype=torch.float32),
-        "bias": meta(24, dtype=torch.float32),
+        **{name: meta(size, dtype=torch.float32) for name, size in (("alpha", 3), ("bias", 24))},
     },
 }
 ROW = S.latent + S.rope

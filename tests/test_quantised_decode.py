@@ -31,9 +31,9 @@ def test_new_tokens_choose_among_all_keys_the_new_ones_included() -> None:
     # Scales of the old keys: positive, and as large as the new keys' scales.
     prolog["idx_k_scale_cache"].abs_().mul_(0.1)
     prolog["idx_k_cache_index"] = torch.stack([slots(table, b, p + 1)[-1] for b, p in rows])
-    query, scale, weights = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto(
-        **prolog, layout_query="TND", layout_key="PA_BSND"
-    )
+    layouts = {"layout_query": "TND", "layout_key": "PA_BSND"}
+    quantised = torch.ops.custom_pypto.npu_lightning_indexer_prolog_pto(**prolog, **layouts)
+    query, scale, weights = quantised
     selected = torch.ops.custom_pypto.npu_quant_lightning_indexer(
         query=query.view(-1, HEADS, SIZE),
         key=prolog["idx_k_cache"],
@@ -45,8 +45,7 @@ def test_new_tokens_choose_among_all_keys_the_new_ones_included() -> None:
         actual_seq_lengths_query=torch.arange(NEW, len(rows) + 1, NEW, dtype=torch.int32),
         actual_seq_lengths_key=torch.tensor(LENGTHS, dtype=torch.int32),
         block_table=table,
-        layout_query="TND",
-        layout_key="PA_BSND",
+        **layouts,
         sparse_count=TOP_K,
         sparse_mode=3,
     )

@@ -10,16 +10,7 @@ from custom_pypto_sparse_attention.ops import TOP_K
 from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import (
-    BLOCK,
-    Case,
-    Planned,
-    block_table,
-    flops,
-    meta,
-    normal,
-    visible,
-)
+from benchmarks.case import BLOCK, Case, Planned, block_table, flops, meta, normal, visible
 
 OP = "npu_sparse_flash_attention"
 HEADS, LATENT, ROPE = V32.heads, V32.latent, V32.rope

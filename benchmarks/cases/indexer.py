@@ -10,16 +10,7 @@ from custom_pypto_sparse_attention.ops import TOP_K
 from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from custom_pypto_testing.timing.peaks import Work
 
-from benchmarks.case import (
-    BLOCK,
-    Case,
-    Planned,
-    block_table,
-    flops,
-    meta,
-    normal,
-    visible,
-)
+from benchmarks.case import BLOCK, Case, Planned, block_table, flops, meta, normal, visible
 
 OP = "npu_lightning_indexer_pto"
 QUANT_OP = "npu_quant_lightning_indexer"

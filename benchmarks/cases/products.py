@@ -23,10 +23,7 @@ def cases() -> Iterator[Planned]:
     for dtype in (torch.bfloat16, torch.float16, torch.float32):
         name = str(dtype).removeprefix("torch.")
         yield from _of_sizes(OP, name, partial(_linear, dtype=dtype))
-    for bits, group, name in (
-        (8, 0, "int8, scales of columns"),
-        (4, 128, "int4, groups of 128"),
-    ):
+    for bits, group, name in ((8, 0, "int8, scales of columns"), (4, 128, "int4, groups of 128")):
         yield from _of_sizes(WEIGHT_QUANT_OP, name, partial(_weight_quant, bits=bits, group=group))
     yield from _of_sizes(QUANT_OP, "int8", _quant)
 

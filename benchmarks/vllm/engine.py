@@ -19,10 +19,7 @@ from custom_pypto_sparse_attention.ops import TOP_K
 from custom_pypto_sparse_attention.samples import DEEPSEEK_V32 as V32
 from torch.autograd.profiler import profile
 
-_OPS = (
-    "custom_pypto::npu_lightning_indexer_pto",
-    "custom_pypto::npu_sparse_flash_attention",
-)
+_OPS = ("custom_pypto::npu_lightning_indexer_pto", "custom_pypto::npu_sparse_flash_attention")
 
 # More tokens than timed steps, so that no request ends early.
 _NEW_TOKENS = 64

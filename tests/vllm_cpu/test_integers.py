@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,6 +144,18 @@ def assert_right(plain: Path, form: Any, *more: str, only: str = "") -> None:
 def _without_amx(monkeypatch: pytest.MonkeyPatch) -> None:
     capabilities = {**torch.cpu.get_capabilities(), "amx_tile": False}
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: capabilities)
+
+
+def test_with_amx_exact_products_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    from custom_pypto_vllm.weight_products import WeightQuantLinearKernel
+    from vllm.scalar_type import scalar_types
+
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": True})
+    layer = SimpleNamespace(weight_type=scalar_types.uint4b8, partition_weight_shape=(64, 64))
+    vars(layer).update(group_size=32, zero_points=False, act_type=torch.bfloat16)
+    assert "int8 activations" in str(WeightQuantLinearKernel.can_implement(layer)[1])
+    monkeypatch.setenv("VLLM_CPU_INT4_W4A8", "0")
+    assert WeightQuantLinearKernel.can_implement(layer) == (True, None)
 
 
 def allow_32_bits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,7 +27,9 @@ def test_any_rows_and_groups_give_the_product(depth: int, group: int, rows: int,
     # No sum is of numbers that cancel.
     x = torch.rand(rows, depth, generator=random, device="cpu").bfloat16()
     scale = torch.rand(groups, columns, generator=random, device="cpu").bfloat16()
-    offset = (integers(4, groups, columns) + 2 ** (bits - 1)).bfloat16()
+    small = integers(4, groups, columns) + 8
+    # Tiles multiply by integers.
+    offset = ((small if bits == 4 else 128 - small) + (depth == 40) / 2).bfloat16()
     weight = (numbers.to(torch.int8) if bits == 8 else pack_int4(numbers)).t()
     of_number = torch.arange(depth) // (group or depth)
     exact = (numbers.t() + offset.double()[of_number]) * scale.double()[of_number]
@@ -35,8 +37,9 @@ def test_any_rows_and_groups_give_the_product(depth: int, group: int, rows: int,
         with torch_threads(threads):
             result = multiply(x, weight, scale, offset, antiquant_group_size=group)
             assert_close(result, (x.double() @ exact).bfloat16())
-    alone = multiply(x[-1:], weight, scale, offset, antiquant_group_size=group)
-    assert torch.equal(alone, result[-1:])
+    # Fewer rows than a tile has are multiplied without tiles.
+    alone = multiply(x[-min(rows, 4) :], weight, scale, offset, antiquant_group_size=group)
+    assert torch.equal(alone, result[-min(rows, 4) :])
 
 
 def test_a_weight_that_is_not_transposed_gives_the_same() -> None:

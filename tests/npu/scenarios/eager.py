@@ -60,11 +60,7 @@ def _index(leaves: list[torch.Tensor], given: dict[str, Any]) -> None:
 
 Backward = Callable[[list[torch.Tensor], dict[str, Any]], None]
 BACKWARD: dict[str, tuple[tuple[str, ...], Backward, float]] = {
-    "npu_sparse_flash_attention_grad": (
-        ("query", "query_rope", "key", "key_rope"),
-        _attend,
-        1e-3,
-    ),
+    "npu_sparse_flash_attention_grad": (("query", "query_rope", "key", "key_rope"), _attend, 1e-3),
     "npu_lightning_indexer_grad": (("query", "key", "weights"), _index, 1e-2),
 }
 """For an op of gradients: leaves, the call that gives them gradients, and the tolerance."""

@@ -16,21 +16,17 @@ VOCABULARY = 64
 # CANN's own kernels take these sizes of the attention.
 SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
-    "hidden_size": 64,
-    "intermediate_size": 64,
+    **dict.fromkeys(("hidden_size", "intermediate_size", "qk_rope_head_dim", "index_n_heads"), 64),
     "num_hidden_layers": 2,
     # Experts would need operators that are not simulated.
     "first_k_dense_replace": 2,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 8,
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 8),
     "q_lora_rank": 96,
     "kv_lora_rank": 512,
-    "qk_rope_head_dim": 64,
     "qk_nope_head_dim": 32,
     "v_head_dim": 24,
     "index_topk": 16,
     "index_head_dim": 128,
-    "index_n_heads": 64,
     "initializer_range": 0.2,
     "bos_token_id": 0,
     "pad_token_id": 2,

@@ -29,9 +29,7 @@ _BEYOND_STOCK = {
     "npu_sparse_flash_attention_grad": "odd-paged-bsnd odd-bsnd odd-paged-tnd odd-tnd fp32 fp16",
 }
 # Samples that converters do not take.
-_BEYOND_GRAPHS = {
-    "npu_grouped_matmul": "bfloat16_separate bfloat16_int4 float16_int4",
-}
+_BEYOND_GRAPHS = {"npu_grouped_matmul": "bfloat16_separate bfloat16_int4 float16_int4"}
 # The samples among these that the kernel of an opp package takes.
 _TAKEN_BY_CUSTOM = {
     "npu_lightning_indexer_pto": "odd-sizes-float16 odd-sizes-float32",

@@ -12,10 +12,7 @@ from .model import UNKNOWN, Definition, ImportedOp, Kind, Subject, Tensor
 
 DTYPE = re.compile(r"(?:ge::)?DT_(\w+)")
 _OTHER_NAMES = {"bfloat16": "BF16", "float32": "FLOAT", "float64": "DOUBLE"}
-_DTYPES = {
-    "FLOAT32": "float32",
-    **{_OTHER_NAMES.get(name, name.upper()): name for name in DTYPES},
-}
+_DTYPES = {"FLOAT32": "float32", **{_OTHER_NAMES.get(name, name.upper()): name for name in DTYPES}}
 """The name in ops.toml of each dtype of CANN that it has."""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
+from custom_pypto.core import cpu_isa
 from custom_pypto_quant_matmul.ops import (
     BFLOAT16,
     FLOAT16,
@@ -33,8 +34,9 @@ _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Li
 _AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
 _BITS = (4, 8)
 _MULTIPLE = 32
-# More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16.
-_MOST_ROWS = 256
+# More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16,
+# unless the op multiplies bf16 by tiles.
+_MOST_ROWS, _TILES = 256, "amx_bf16"
 # Layers whose weights attention and indexers read themselves.
 _READ = ("kv_b_proj", "weights_proj")
 
@@ -116,6 +118,7 @@ class QuantizedLinear(nn.Module):
                 and x.dtype != torch.float32
                 and not torch.compiler.is_compiling()
                 and x.numel() > _MOST_ROWS * self.in_features
+                and not (x.dtype == torch.bfloat16 and cpu_isa("weight_quant_matmul") == _TILES)
             )
         )
 

@@ -92,12 +92,7 @@ def multiply(
         row_scale = static.expand(rows.shape[0])
     if rows.dtype != torch.float32:
         result: Tensor = ops.npu_quant_matmul(
-            numbers,
-            weight.t(),
-            scale,
-            pertoken_scale=row_scale,
-            bias=bias,
-            output_dtype=rows.dtype,
+            numbers, weight.t(), scale, pertoken_scale=row_scale, bias=bias, output_dtype=rows.dtype
         )
         return result
     return _multiply_in_fp32(numbers, weight, scale, row_scale.unsqueeze(-1), 0, bias)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -36,9 +37,11 @@ class WeightQuantLinearKernel(OfferedKernel, names.MPLinearKernel):  # type: ign
             return f"rows of {columns} numbers do not fill int32 numbers"
         if c.group_size != -1 and (c.group_size % GROUP_MULTIPLE or columns % c.group_size):
             return f"rows of {columns} numbers have groups of {c.group_size}"
-        is_slower = has(AMX) and c.act_type == torch.bfloat16
+        # With AMX, vLLM rounds activations to int8, unless it is told not to.
+        rounds = has(AMX) and os.environ.get("VLLM_CPU_INT4_W4A8") != "0"
+        is_slower = rounds and c.act_type == torch.bfloat16
         if is_slower and not is_asked_for and cls.theirs.can_implement(c)[0]:
-            return "vLLM's own product with AMX is faster"
+            return "vLLM's own product of int8 activations with AMX is faster"
         return missing("npu_weight_quant_batchmatmul")
 
     def process_weights_after_loading(self, layer: Any) -> None:

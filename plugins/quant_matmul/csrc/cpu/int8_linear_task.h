@@ -47,8 +47,9 @@ struct Int8LinearKernel {
   // sums[r * stride]. There are at most kFinishedColumns.
   void (*finish)(const Int8LinearTask& task, const int32_t* sums, int64_t stride, int64_t column,
                  int64_t columns);
-  int64_t element;    // bytes of a number of rows
-  int64_t out_bytes;  // of a number of out
+  int64_t element;        // bytes of a number of rows
+  int64_t out_bytes;      // of a number of out
+  int64_t tile_rows = 6;  // a multiple of every tile's rows
 };
 
 }  // namespace custom_pypto::cpu

@@ -14,6 +14,6 @@ struct KernelTable {
   custom_pypto::cpu::LinearKernel int4[custom_pypto::kFloatElements];
 };
 
-CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
+CUSTOM_PYPTO_BF16_KERNELS(KernelTable, kernels)
 
 }  // namespace custom_pypto_weight_quant_matmul

@@ -21,15 +21,15 @@ int64_t linear_block(const Kernel& kernel, const Task& task) {
   // Bytes of these rows.
   static const int64_t bytes_of_rows =
       std::max<int64_t>(sysconf(_SC_LEVEL2_CACHE_SIZE), 1 << 20) / 4 * 3;
-  // A multiple of every tile's rows. Blocks have about as many rows: each reads all weights.
-  constexpr int64_t kTiles = 6;
-  const int64_t tiles = divide_up(task.count, kTiles);
+  // Blocks have about as many rows: each reads all weights.
+  const int64_t tiles = divide_up(task.count, kernel.tile_rows);
   Task one = task, two = task;
   one.count = 1;
   two.count = 2;
-  const int64_t most = bytes_of_rows / (kTiles * (kernel.scratch(two) - kernel.scratch(one)));
+  const int64_t most =
+      bytes_of_rows / (kernel.tile_rows * (kernel.scratch(two) - kernel.scratch(one)));
   const int64_t blocks = divide_up(tiles, std::max<int64_t>(most, 1));
-  return std::min(task.count, divide_up(tiles, blocks) * kTiles);
+  return std::min(task.count, divide_up(tiles, blocks) * kernel.tile_rows);
 }
 
 // Runs tasks without scratch, each with rows, in one parallel region. Threads get equal shares of
@@ -40,10 +40,9 @@ void multiply_linear(const Kernel& kernel, const std::vector<Task>& tasks) {
   constexpr int64_t kThreadWork = 1 << 18;
   // Weights of a unit of work: several tiles.
   constexpr int64_t kUnitWeights = 16;
-  // Reading a weight takes as long as multiplying it by this number of rows.
-  constexpr int64_t kRowsOfReading = 4;
-  const auto work_of_unit = [](const Task& task) {
-    return kUnitWeights * std::max<int64_t>(task.depth, 1) * (task.count + kRowsOfReading);
+  // Reading a weight takes about as long as multiplying it by the rows of a tile.
+  const auto work_of_unit = [&](const Task& task) {
+    return kUnitWeights * std::max<int64_t>(task.depth, 1) * (task.count + kernel.tile_rows);
   };
   const auto units_of = [](const Task& task) {
     return divide_up(task.last - task.first, kUnitWeights);

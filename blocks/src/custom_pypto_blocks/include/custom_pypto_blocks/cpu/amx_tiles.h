@@ -33,30 +33,42 @@ class Tiles {
   ~Tiles() { _tile_release(); }
 };
 
-template <class Sum, class Between>
-inline __attribute__((always_inline)) void multiply_tiles(const char* a, int64_t a_stride,
-                                                          const char* b, int64_t b_stride,
-                                                          int64_t steps, Sum* c, int64_t c_stride,
-                                                          bool is_wide, bool adds,
-                                                          const Between& between) {
+// The parts of multiply_tiles. The sums are in the registers 0 and 2, of kTileRows rows each, and
+// in 1 and 3 of as many further lanes.
+inline void clear_tiles() {
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+}
+template <class Sum>
+inline __attribute__((always_inline)) void load_tiles(const Sum* c, int64_t stride, bool is_wide) {
   asm volatile("" ::: "memory");  // GCC does not know that tiles are loaded from memory
+  const Sum* const next = c + kTileRows * stride / 4;
+  _tile_loadd(0, c, stride);
+  _tile_loadd(2, next, stride);
+  if (!is_wide) return;
+  _tile_loadd(1, c + kTileRows, stride);
+  _tile_loadd(3, next + kTileRows, stride);
+}
+template <class Sum>
+inline __attribute__((always_inline)) void store_tiles(Sum* c, int64_t stride, bool is_wide) {
+  Sum* const next = c + kTileRows * stride / 4;
+  _tile_stored(0, c, stride);
+  _tile_stored(2, next, stride);
+  if (!is_wide) return;
+  _tile_stored(1, c + kTileRows, stride);
+  _tile_stored(3, next + kTileRows, stride);
+}
+
+// a's numbers of one step are a_step bytes behind those of the step before.
+template <class Between>
+inline __attribute__((always_inline)) void add_tile_products(const char* a, int64_t a_stride,
+                                                             int64_t a_step, const char* b,
+                                                             int64_t b_stride, int64_t steps,
+                                                             bool is_wide, const Between& between) {
+  asm volatile("" ::: "memory");
   const int64_t next_rows = kTileRows * a_stride;
-  Sum* const c_next = c + kTileRows * c_stride / 4;
-  if (adds) {
-    _tile_loadd(0, c, c_stride);
-    _tile_loadd(2, c_next, c_stride);
-    if (is_wide) {
-      _tile_loadd(1, c + kTileRows, c_stride);
-      _tile_loadd(3, c_next + kTileRows, c_stride);
-    }
-  } else {
-    _tile_zero(0);
-    _tile_zero(2);
-    if (is_wide) {
-      _tile_zero(1);
-      _tile_zero(3);
-    }
-  }
   for (int64_t step = 0; step < steps; step += kTileRows) {
     _tile_loadd(4, a, a_stride);
     _tile_loadd(6, b, b_stride);
@@ -68,16 +80,21 @@ inline __attribute__((always_inline)) void multiply_tiles(const char* a, int64_t
       CUSTOM_PYPTO_TILE_PRODUCT(1, 4, 7);
       CUSTOM_PYPTO_TILE_PRODUCT(3, 5, 7);
     }
-    a += 64;
+    a += a_step;
     b += kTileRows * b_stride;
     between();
   }
-  _tile_stored(0, c, c_stride);
-  _tile_stored(2, c_next, c_stride);
-  if (is_wide) {
-    _tile_stored(1, c + kTileRows, c_stride);
-    _tile_stored(3, c_next + kTileRows, c_stride);
-  }
+}
+
+template <class Sum, class Between>
+inline __attribute__((always_inline)) void multiply_tiles(const char* a, int64_t a_stride,
+                                                          const char* b, int64_t b_stride,
+                                                          int64_t steps, Sum* c, int64_t c_stride,
+                                                          bool is_wide, bool adds,
+                                                          const Between& between) {
+  adds ? load_tiles(c, c_stride, is_wide) : clear_tiles();
+  add_tile_products(a, a_stride, 64, b, b_stride, steps, is_wide, between);
+  store_tiles(c, c_stride, is_wide);
 }
 
 }  // namespace

@@ -34,8 +34,9 @@ struct LinearTask {
 struct LinearKernel {
   void (*run)(const LinearTask& task);
   int64_t (*scratch)(const LinearTask& task);
-  int64_t element;    // bytes of a number of rows
-  int64_t out_bytes;  // of a number of out
+  int64_t element;        // bytes of a number of rows
+  int64_t out_bytes;      // of a number of out
+  int64_t tile_rows = 6;  // a multiple of every tile's rows
 };
 
 }  // namespace custom_pypto::cpu

@@ -1,0 +1,376 @@
+// Products with int8 and int4 weights of linear layers: kIntegerLinear. Rows of bf16 are multiplied
+// in tile registers, where the processor has them: each integer is a number of bf16. The sum of a
+// group's products, from the first to the last, is multiplied by the group's scale.
+//
+// A result has the same bits whatever weights and rows share its tiles. Calls of fewer than
+// kLeastTileRows rows use no tiles, and so sum in another order.
+#pragma once
+
+#include <custom_pypto_blocks/cpu/linear.h>
+#include <custom_pypto_blocks/cpu/operands.h>
+
+namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
+namespace {
+
+template <class Row, class Integer>
+inline constexpr LinearKernel kIntegerLinear = kLinear<Row, Row, Integer>;
+
+#if defined(CUSTOM_PYPTO_CPU_TILES) && defined(CUSTOM_PYPTO_CPU_BF16_DOT)
+
+// The largest offset that keeps an integer a number of bf16.
+template <class Integer>
+inline constexpr int kMostOffset = 128;
+template <>
+inline constexpr int kMostOffset<Int4> = 16;
+
+// For each offset, what 4 bits stand for. The fifth bit of an index changes nothing.
+struct Int4Tables {
+  alignas(64) uint16_t bits[2 * kMostOffset<Int4> + 1][32];
+};
+constexpr uint16_t bf16_bits(int x) {
+  if (x == 0) return 0;
+  const int magnitude = x < 0 ? -x : x;
+  int exponent = 0;
+  while (magnitude >> exponent > 1) ++exponent;
+  return static_cast<uint16_t>((x < 0) << 15 | (127 + exponent) << 7 |
+                               (magnitude << 7 >> exponent & 127));
+}
+constexpr Int4Tables make_int4_tables() {
+  Int4Tables tables = {};
+  for (int i = 0; i <= 2 * kMostOffset<Int4>; ++i) {
+    for (int bits = 0; bits < 32; ++bits) {
+      const int integer = (bits & 7) - (bits & 8);
+      tables.bits[i][bits] = bf16_bits(integer + i - kMostOffset<Int4>);
+    }
+  }
+  return tables;
+}
+inline constexpr Int4Tables kInt4Tables = make_int4_tables();
+
+// 32 integers plus an offset as numbers of bf16, in the order of in_order_of.
+template <class Integer, bool kHasOffset>
+inline Bf16Pairs integers_to_bf16(const char* p, float offset) {
+  if constexpr (sizeof(Integer) == sizeof(int8_t) && kInByte<Integer> == 1) {
+    F32 first = load(reinterpret_cast<const int8_t*>(p));
+    F32 second = load(reinterpret_cast<const int8_t*>(p + kLanes));
+    if constexpr (kHasOffset) {
+      first = add(first, broadcast(offset));
+      second = add(second, broadcast(offset));
+    }
+    // Their lower halves are zeros.
+    return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(first), 16),
+                           _mm512_castps_si512(second));
+  } else {
+    // Of four copies, the i-th gives the numbers i, 4 + i, 8 + i, ...
+    const __m512i shifts =
+        _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0x0008000800080008,
+                          0x0008000800080008, 0x000c000c000c000c, 0x000c000c000c000c);
+    const __m512i copies =
+        _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    const int table = kMostOffset<Int4> + (kHasOffset ? static_cast<int>(offset) : 0);
+    return _mm512_permutexvar_epi16(_mm512_srlv_epi16(copies, shifts),
+                                    _mm512_load_si512(kInt4Tables.bits[table]));
+  }
+}
+
+// 32 numbers in the order that integers_to_bf16 gives.
+template <class Integer>
+inline F32 in_order_of(const Bf16* numbers) {
+  return _mm512_castsi512_ps(pair_up(numbers, numbers + kLanes));
+}
+template <>
+inline F32 in_order_of<Int4>(const Bf16* numbers) {
+  alignas(64) static constexpr uint16_t kOrder[32] = {0,  4,  8,  12, 16, 20, 24, 28, 1,  5,  9,
+                                                      13, 17, 21, 25, 29, 2,  6,  10, 14, 18, 22,
+                                                      26, 30, 3,  7,  11, 15, 19, 23, 27, 31};
+  return _mm512_castsi512_ps(
+      _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), _mm512_loadu_si512(numbers)));
+}
+
+template <class Integer>
+class TileLinear {
+ public:
+  // The rows, and the columns, that multiply_tiles takes.
+  static constexpr int64_t kBlock = 2 * kTileRows;
+
+  static int64_t scratch_bytes(const LinearTask& task) {
+    TileLinear counted(task, nullptr);
+    return counted.bytes_;
+  }
+
+  static void run(const LinearTask& task) {
+    const Tiles tiles;
+    TileLinear product(task, task.scratch);
+    product.load_rows();
+    product.next_ = product.widening(task.first, 0, 0);
+    for (int64_t column = task.first; column < task.last; column += kBlock) {
+      task.offset == nullptr ? product.template multiply<false>(column)
+                             : product.template multiply<true>(column);
+    }
+  }
+
+  // Whether integers plus their offsets are numbers of bf16.
+  static bool takes(const LinearTask& task) {
+    if (task.offset == nullptr) return true;
+    for (int64_t group = 0; group < divide_up(task.depth, task.group); ++group) {
+      const Bf16* const offsets = static_cast<const Bf16*>(task.offset) + group * task.scale_stride;
+      bool is_integer = true;
+      for (int64_t c = 0; c < task.scale_stride; ++c) {
+        const float offset = to_float(offsets[c]);
+        const bool is_small = offset >= -kMostOffset<Integer> && offset <= kMostOffset<Integer>;
+        const int whole = static_cast<int>(is_small ? offset : 0.0f);
+        is_integer &= offset == static_cast<float>(whole);
+      }
+      if (!is_integer) return false;
+    }
+    return true;
+  }
+
+ private:
+  // Numbers that are widened at once.
+  static constexpr int64_t kUnit = 2 * kTileRows;
+  // The numbers of each weight that are multiplied at once: kBlock weights fit the L1 cache.
+  static constexpr int64_t kChunk = 128;
+  // Numbers of bf16 that are multiplied in one step.
+  static constexpr int64_t kTileBytes = kBlock * kUnit * 2;
+  static constexpr int64_t bytes_of(int64_t integers) { return integers / kInByte<Integer>; }
+
+  TileLinear(const LinearTask& task, char* scratch)
+      : task_(task),
+        groups_(divide_up(task.depth, task.group)),
+        units_(divide_up(task.depth, kUnit)),
+        row_bytes_(bytes_of(task.depth)) {
+    // The number of rows, not of blocks, counts: callers take the bytes of one row more.
+    const int64_t rows = task.count + kBlock - 1;
+    Arena arena(scratch);
+    weights_ = arena.allocate(2 * kBlock * kChunk * 2);
+    rows_ = arena.allocate(rows * units_ * kUnit * 2);
+    products_ = arena.allocate<float>(rows * kBlock * 4);
+    sums_ = arena.allocate<float>(rows * kBlock * 4);
+    scales_ = arena.allocate<float>(kBlock * groups_ * 4);
+    bytes_ = arena.used();
+  }
+
+  // Up to kUnit numbers, with zeros behind them.
+  static F32 load_unit(const Bf16* numbers, int64_t count) {
+    if (count >= kUnit) return in_order_of<Integer>(numbers);
+    Bf16 last[kUnit] = {};
+    __builtin_memcpy(last, numbers, static_cast<size_t>(count) * 2);
+    return in_order_of<Integer>(last);
+  }
+
+  // [block][pair of numbers along k][row]
+  void load_rows() {
+    for (int64_t row = 0; row < task_.count; row += kBlock) {
+      float* to = reinterpret_cast<float*>(rows_) + row * units_ * kTileRows;
+      for (int64_t k = 0; k < task_.depth; k += kUnit, to += kTileRows * kBlock) {
+        for (int64_t r = 0; r < kBlock && row + r < task_.count; r += kTileRows) {
+          const int64_t rows = task_.count - row - r;
+          const Bf16* const from =
+              static_cast<const Bf16*>(task_.rows) + (row + r) * task_.depth + k;
+          F32 pairs[kTileRows];
+          unroll<kTileRows>([&](int i) CUSTOM_PYPTO_INLINE_LAMBDA {
+            pairs[i] = i < rows ? load_unit(from + i * task_.depth, task_.depth - k) : zero();
+          });
+          transpose(pairs);
+          unroll<kTileRows>([&](int pair) CUSTOM_PYPTO_INLINE_LAMBDA {
+            store(to + pair * kBlock + r, pairs[pair]);
+          });
+        }
+      }
+    }
+  }
+
+  // kChunk numbers, or the last, of up to kBlock weights. They become bf16 weight by weight, while
+  // others are multiplied.
+  struct Widening {
+    const char* from;
+    const char* after;  // the numbers that are widened next
+    const Bf16* offsets;
+    int64_t groups[kChunk / kUnit];  // where the offsets of each unit's group begin
+    char* to;
+    int64_t count;
+    int64_t weights;  // left
+  };
+
+  Widening widening(int64_t column, int64_t k, int64_t buffer) const {
+    Widening w = {};
+    w.from = static_cast<const char*>(task_.weight) + column * row_bytes_ + bytes_of(k);
+    w.after =
+        w.from + (k + kChunk >= task_.depth ? kBlock * row_bytes_ - bytes_of(k) : bytes_of(kChunk));
+    if (task_.offset != nullptr) w.offsets = static_cast<const Bf16*>(task_.offset) + column;
+    for (int64_t unit = 0; unit < kChunk / kUnit; ++unit) {
+      w.groups[unit] = (k + unit * kUnit) / task_.group * task_.scale_stride;
+    }
+    w.to = weights_ + buffer * kTileBytes;
+    w.count = least(kChunk, task_.depth - k);
+    w.weights = column < task_.last ? least(kBlock, task_.last - column) : 0;
+    return w;
+  }
+
+  // Widens up to `count` weights.
+  template <bool kHasOffset>
+  void widen_some(Widening& widening, int64_t count) const {
+    Widening w = widening;
+    count = least(count, w.weights);
+    w.weights -= count;
+    for (; count > 0; --count) {
+      for (int64_t line = 0; line < bytes_of(kChunk); line += 64) {
+        __builtin_prefetch(w.after + line);
+      }
+      const auto widen = [&](int64_t unit, const char* from) CUSTOM_PYPTO_INLINE_LAMBDA {
+        const float offset = kHasOffset ? to_float(w.offsets[w.groups[unit]]) : 0.0f;
+        store_pairs(w.to + unit * 2 * kTileBytes,
+                    integers_to_bf16<Integer, kHasOffset>(from, offset));
+      };
+      if (w.count == kChunk) {
+        unroll<kChunk / kUnit>([&](int unit) CUSTOM_PYPTO_INLINE_LAMBDA {
+          widen(unit, w.from + bytes_of(unit * kUnit));
+        });
+      } else {
+        for (int64_t k = 0; k < w.count; k += kUnit) {  // zeros behind the last number
+          char numbers[bytes_of(kUnit)] = {};
+          const int64_t bytes = bytes_of(least(kUnit, w.count - k));
+          __builtin_memcpy(numbers, w.from + bytes_of(k), static_cast<size_t>(bytes));
+          widen(k / kUnit, numbers);
+        }
+      }
+      w.from += row_bytes_;
+      w.after += row_bytes_;
+      if constexpr (kHasOffset) ++w.offsets;
+      w.to += kUnit * 2;
+    }
+    widening = w;
+  }
+
+  template <bool kHasOffset>
+  void multiply(int64_t column) {
+    const int64_t columns = least(kBlock, task_.last - column);
+    const int64_t blocks = divide_up(task_.count, kBlock);
+    widen_scales(column, columns);
+    for (int64_t k = 0; k < task_.depth; k += kChunk) {
+      const int64_t end = least(k + kChunk, task_.depth);
+      widen_some<kHasOffset>(next_, kBlock);
+      const char* const weights = weights_ + buffer_ * kTileBytes;
+      buffer_ = 1 - buffer_;
+      next_ = end == task_.depth ? widening(column + kBlock, 0, buffer_)
+                                 : widening(column, end, buffer_);
+      const int64_t each = divide_up(kBlock, blocks * divide_up(end - k, kUnit));
+      for (int64_t row = 0; row < task_.count; row += kBlock) {
+        const bool is_wide = task_.count - row > kTileRows;
+        float* const products = products_ + row * kBlock;
+        for (int64_t at = k; at < end;) {
+          const int64_t group = at / task_.group;
+          const int64_t of_group = least((group + 1) * task_.group, task_.depth);
+          const int64_t stop = least(of_group, end);
+          if (at == group * task_.group) {
+            clear_tiles();
+          } else if (blocks > 1) {
+            load_tiles(products, kBlock * 4, is_wide);
+          }
+          add_tile_products(weights + (at - k) / kUnit * 2 * kTileBytes, kUnit * 2, 2 * kTileBytes,
+                            rows_ + (row * units_ * kUnit + at * kBlock) * 2, kBlock * 4,
+                            divide_up(stop - at, kUnit) * kTileRows, is_wide, [&] {
+                              add_group();
+                              widen_some<kHasOffset>(next_, each);
+                            });
+          if (stop == of_group || blocks > 1) store_tiles(products, kBlock * 4, is_wide);
+          if (stop == of_group) stored_ = {row, group};
+          at = stop;
+        }
+      }
+    }
+    add_group();
+    write(column, columns);
+  }
+
+  // [group][column]
+  void widen_scales(int64_t column, int64_t columns) {
+    for (int64_t group = 0; group < groups_; ++group) {
+      widen(static_cast<const Bf16*>(task_.scale) + group * task_.scale_stride + column, 1, columns,
+            scales_ + group * kBlock);
+    }
+  }
+
+  // Adds the products of a group to the sums. This waits for their stores, so other products begin
+  // before.
+  void add_group() {
+    const int64_t row = stored_.row;
+    if (row < 0) return;
+    stored_.row = -1;
+    const float* const scales = scales_ + stored_.group * kBlock;
+    for (int64_t r = 0; r < least(kBlock, task_.count - row); r += kTileRows) {
+      const float* const products = products_ + row * kBlock + r;
+      float* const sums = sums_ + row * kBlock + r;
+      for (int64_t c = 0; c < kBlock; ++c) {
+        const F32 sum = stored_.group == 0 ? zero() : load(sums + c * kBlock);
+        store(sums + c * kBlock,
+              multiply_add(load(products + c * kBlock), broadcast(scales[c]), sum));
+      }
+    }
+  }
+
+  void write(int64_t column, int64_t columns) {
+    float bias[kBlock] = {};
+    for (int64_t c = 0; task_.bias != nullptr && c < columns; ++c) {
+      bias[c] = task_.has_fp32_bias ? static_cast<const float*>(task_.bias)[column + c]
+                                    : to_float(static_cast<const Bf16*>(task_.bias)[column + c]);
+    }
+    for (int64_t row = 0; row < task_.count; row += kTileRows) {
+      for (int64_t c = 0; c < columns; c += kTileRows) {
+        const float* const from = sums_ + (row / kBlock * kBlock + c) * kBlock + row % kBlock;
+        F32 sums[kTileRows];
+        for (int64_t i = 0; i < kTileRows; ++i) sums[i] = load(from + i * kBlock);
+        transpose(sums);
+        Bf16* const out = static_cast<Bf16*>(task_.out) + row * task_.out_stride + column + c;
+        for (int64_t r = 0; r < least(kTileRows, task_.count - row); ++r) {
+          alignas(64) float results[kTileRows];
+          store(results, add(sums[r], load(bias + c)));
+          narrow(results, least(kTileRows, columns - c), out + r * task_.out_stride);
+        }
+      }
+    }
+  }
+
+  const LinearTask& task_;
+  int64_t groups_;
+  int64_t units_;
+  int64_t row_bytes_;
+  int64_t bytes_;
+  Widening next_ = {};
+  struct {
+    int64_t row, group;
+  } stored_ = {-1, 0};  // products_ that sums_ lack
+  int64_t buffer_ = 0;  // of weights_, for next_
+  char* weights_;       // two of [kBlock][kChunk] numbers of bf16
+  char* rows_;          // load_rows()
+  float* products_;     // of a group: [block][kBlock columns][kBlock rows]
+  float* sums_;         // the same, of all groups before
+  float* scales_;       // widen_scales()
+};
+
+// Fewer rows take less time without tiles.
+inline constexpr int64_t kLeastTileRows = 4;
+
+template <class Integer>
+int64_t scratch_of_integers(const LinearTask& task) {
+  return greater(TileLinear<Integer>::scratch_bytes(task),
+                 Linear<Bf16, Bf16, Integer>::scratch_bytes(task));
+}
+template <class Integer>
+void multiply_integer_weights(const LinearTask& task) {
+  // The last rows of a call may be few. They are multiplied as those before.
+  const bool are_many = task.count >= kLeastTileRows || task.row > 0;
+  const bool by_tiles = are_many && TileLinear<Integer>::takes(task);
+  by_tiles ? TileLinear<Integer>::run(task) : Linear<Bf16, Bf16, Integer>::run(task);
+}
+
+template <class Integer>
+inline constexpr LinearKernel kIntegerLinear<Bf16, Integer> = {
+    &multiply_integer_weights<Integer>, &scratch_of_integers<Integer>, sizeof(Bf16), sizeof(Bf16),
+    TileLinear<Integer>::kBlock};
+
+#endif
+
+}  // namespace
+}  // namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA
