@@ -1,6 +1,6 @@
 """What ``custom-pypto doctor`` says of the tools that build a plugin."""
 
-from custom_pypto_build import build_tools
+from custom_pypto_build import build_tools, compiler
 from custom_pypto_cli.doctor import DoctorContext
 from custom_pypto_cli.report import Check
 
@@ -31,3 +31,8 @@ def test_a_compiler_that_cannot_be_run_is_reported(monkeypatch, tmp_path):
     value = found()["C++ compiler"].value
     assert "cannot be run" in value
     assert "exit status 7" in value
+
+
+def test_headers_of_a_project_beside_are_found(tmp_path):
+    (include := tmp_path / "other/src/no_such_package/include").mkdir(parents=True)
+    assert compiler.package_include("no_such_package", tmp_path) == include

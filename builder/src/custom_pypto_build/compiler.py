@@ -53,7 +53,8 @@ def compile_flags(plugin: Settings, torch: Torch) -> list[str]:
     """The flags of every source of `plugin`, before its own and the environment's."""
     major, minor = abi.TORCH_TARGET
     core = core_include()
-    packages = {name: package_include(name) for name in plugin.include_packages}
+    beside = plugin.root.parent
+    packages = {name: package_include(name, beside) for name in plugin.include_packages}
     of_library = "".join(f"{kind.upper()}_" for kind in plugin.isa_kinds)
     return [
         *("-std=c++17", "-O2", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"),
@@ -135,12 +136,17 @@ def core_include() -> Path:
     )
 
 
-def package_include(package: str) -> Path:
-    """The folder of C++ headers that an installed package has.
+def package_include(package: str, projects: Path) -> Path:
+    """The folder of C++ headers that a package has: installed, or in one of the `projects`.
+
+    ``pip install ./plugins/*`` builds all projects before it installs one.
 
     Raises:
         BuildError: they are not there.
     """
+    if installed.find_package(package) is None:
+        for folder in projects.glob(f"*/src/{package}/include"):
+            return folder
     remedy = "Name the wheel that has it in requires of [build-system], and install it"
     if (wheel := package.replace("_", "-")) in FOLDERS:
         remedy += f" ({how_to_install(wheel)})"

@@ -39,7 +39,7 @@ def test_tokens_are_those_of_transformers(model: Any) -> None:
 @pytest.mark.parametrize("most", [None, 16])
 @pytest.mark.usefixtures("no_grad")
 def test_experts(monkeypatch: pytest.MonkeyPatch, most: int | None) -> None:
-    isa = "avx2" if most is None else "avx512_bf16"
+    isa = "amx_bf16" if most is None else "avx512_bf16"
     monkeypatch.setattr(core, "cpu_isa", lambda _: isa)
     model = make_model("deepseek_v32", torch.bfloat16)
     ours = nn.Sequential(with_linear(model))
@@ -61,7 +61,7 @@ def test_experts(monkeypatch: pytest.MonkeyPatch, most: int | None) -> None:
 
 
 @pytest.mark.parametrize("rows", [1, 7])
-@pytest.mark.parametrize("isa", ["avx2", "avx512_bf16"])
+@pytest.mark.parametrize("isa", ["amx_bf16", "avx512_bf16"])
 @pytest.mark.usefixtures("no_grad")
 def test_parts_of_heads(monkeypatch: pytest.MonkeyPatch, isa: str, rows: int) -> None:
     monkeypatch.setattr(core, "cpu_isa", lambda _: isa)
@@ -75,7 +75,7 @@ def test_parts_of_heads(monkeypatch: pytest.MonkeyPatch, isa: str, rows: int) ->
             values = to_values(projection, x, other)
         assert_close(latents.float(), x[..., :16].float() @ part.float(), 2e-2)
         assert_close(values.float(), x.float() @ other.float().transpose(1, 2), 2e-2)
-        assert bool(ops.calls) == (isa == "avx2" or rows == 1)
+        assert bool(ops.calls) == (isa == "amx_bf16" or rows == 1)
         if step == 0:
             projection.weight.mul_(2)
         elif step == 1:  # the weight has no new version, as after a step of a fused optimizer

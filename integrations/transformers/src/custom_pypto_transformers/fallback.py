@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from custom_pypto import core
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd import forward_ad
@@ -24,6 +25,7 @@ MASK_REASON = (
 )
 # Of products with weights.
 DTYPES = (torch.bfloat16, torch.float16, torch.float32)
+_WITH_BF16, _WITH_TILES = ("avx512_bf16", "amx_bf16", "neon_bf16"), "amx_bf16"
 _ATTENTION = "attn_implementation='custom_pypto' runs transformers' own attention, which is slower"
 
 
@@ -34,6 +36,13 @@ def warn_once(reason: str, consequence: str = _ATTENTION) -> None:
         return
     _warned_reasons.add(reason)
     warnings.warn(f"{consequence}: {reason}", stacklevel=2)
+
+
+def is_torch_fast(dtype: torch.dtype) -> bool:
+    """Whether many rows take less time by torch: it has instructions, and the ops have no tiles."""
+    isa = core.cpu_isa("linear")
+    has_tiles = isa == _WITH_TILES and dtype == torch.bfloat16
+    return isa in _WITH_BF16 and dtype != torch.float32 and not has_tiles
 
 
 def wants_weights(module: Any, kwargs: dict[str, Any]) -> bool:

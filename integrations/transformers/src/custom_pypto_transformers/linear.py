@@ -6,19 +6,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import torch
-from custom_pypto import core
 from custom_pypto_grouped_matmul.ops import npu_grouped_matmul
 from custom_pypto_linear.ops import linear
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor
 
-from .fallback import is_for_product, needs_gradients, warn_once
+from .fallback import is_for_product, is_torch_fast, needs_gradients, warn_once
 from .parts import Parts
 from .quantized import replace_quantized
 from .switch import set_class
 
-# torch multiplies many rows of 16 bits faster where its products have instructions of bf16.
-_WITH_BF16 = ("avx512_bf16", "amx_bf16", "neon_bf16")
+# Where torch multiplies more rows faster.
 _MOST_TOKENS = 16
 _MOST_ROWS = 4  # of a head
 # What transformers gives a module of experts, and its own code reads.
@@ -37,8 +35,8 @@ def use_linear(model: nn.Module) -> None:
     these layers. The model's own code runs on as before on other devices, for other dtypes than
     bfloat16, float16 and float32, for sparse tensors, under autocast, in forward-mode derivatives,
     in transforms of ``torch.func`` and in tracing; of experts also under torch.compile, for
-    gradients, for many tokens in 16 bits where torch has instructions of bf16, and where they have
-    biases or transposed weights.
+    gradients, for many tokens where torch multiplies them faster, and where they have biases or
+    transposed weights.
 
     Linear layers with weights of int8 or int4, as ``from_pretrained`` gives those of
     compressed-tensors, GPTQ and AWQ, are replaced, with rows of int8 (W8A8) too; what the ops do
@@ -47,7 +45,7 @@ def use_linear(model: nn.Module) -> None:
     saved. Of a kv_b_proj, later changes through ``.data`` are seen if they change the first row of
     a head.
     """
-    replace_quantized(model, _is_torch_fast())
+    replace_quantized(model)
     if (difference := _difference_of_experts()) is not None:
         warn_once(difference, "use_linear leaves experts to transformers")
     for module in model.modules():
@@ -69,11 +67,6 @@ def use_linear(model: nn.Module) -> None:
 def _is_of_experts(module: nn.Module) -> bool:
     # A forward of the module's own may be that of offloading.
     return all(hasattr(module, flag) for flag in _FLAGS.split()) and "forward" not in vars(module)
-
-
-def _is_torch_fast() -> bool:
-    # The op linear has no kernels of bf16.
-    return core.cpu_isa("sparse_attention") in _WITH_BF16
 
 
 class Linear(nn.Linear):
@@ -139,7 +132,7 @@ def multiply_by_experts(
         or needs_gradients(hidden_states, up, down)
         or not is_for_product(hidden_states, up)
         or tokens == 0
-        or (tokens > _MOST_TOKENS and up.dtype != torch.float32 and _is_torch_fast())
+        or (tokens > _MOST_TOKENS and is_torch_fast(up.dtype))
         or type(hidden_states) is FakeTensor
         or int(top_k_index.max()) >= experts.num_experts
     ):
@@ -193,7 +186,7 @@ def _takes(projection: nn.Linear, rows: Tensor) -> bool:
         and rows.dtype != torch.float32
         and is_for_product(rows, weight)
         and not needs_gradients(rows, weight)
-        and (rows.shape[1] <= _MOST_ROWS or not _is_torch_fast())
+        and (rows.shape[1] <= _MOST_ROWS or not is_torch_fast(rows.dtype))
     )
 
 

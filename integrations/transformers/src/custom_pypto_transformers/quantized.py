@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, NoReturn
 
 import torch
-from custom_pypto.core import cpu_isa
 from custom_pypto_quant_matmul.ops import (
     BFLOAT16,
     FLOAT16,
@@ -27,16 +26,15 @@ from custom_pypto_weight_quant_matmul.ops import npu_weight_quant_batchmatmul
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .fallback import DTYPES, has_hooks, is_for_product, warn_once
+from .fallback import DTYPES, has_hooks, is_for_product, is_torch_fast, warn_once
 
 # gptqmodel's classes whose buffers are those of the checkpoint until the first forward pass.
 _GPTQ = ("TorchLinear", "TorchAtenLinear", "TorchFusedLinear", "TorchCpuAvx512Linear")
 _AWQ = ("AwqTorchLinear", "TorchAtenAwqLinear", "TorchFusedAwqLinear", "TorchCpuAvx512AwqLinear")
 _BITS = (4, 8)
 _MULTIPLE = 32
-# More rows of 16 bits take less time as dequantised weights where torch has instructions of bf16,
-# unless the op multiplies bf16 by tiles.
-_MOST_ROWS, _TILES = 256, "amx_bf16"
+# More rows take less time as dequantised weights where torch multiplies fast.
+_MOST_ROWS = 256
 # Layers whose weights attention and indexers read themselves.
 _READ = ("kv_b_proj", "weights_proj")
 
@@ -63,9 +61,8 @@ class QuantizedLinear(nn.Module):
     offsets: Tensor | None  # as scales; None if all are 0
     bias: Tensor | None
 
-    def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
+    def __init__(self, weights: _Weights, bias: Tensor | None) -> None:
         super().__init__()
-        self.is_torch_fast = is_torch_fast
         groups, self.out_features = len(weights.scales), len(weights.numbers)
         self.in_features = weights.numbers.shape[1] * 32 // weights.bits
         self.group_size = self.in_features // groups if groups > 1 else 0
@@ -113,14 +110,12 @@ class QuantizedLinear(nn.Module):
             is_for_product(x, x)
             and self.numbers.device.type == "cpu"
             and not (torch.is_grad_enabled() and x.requires_grad)
-            and not (
-                self.is_torch_fast
-                and x.dtype != torch.float32
-                and not torch.compiler.is_compiling()
-                and x.numel() > _MOST_ROWS * self.in_features
-                and not (x.dtype == torch.bfloat16 and cpu_isa("weight_quant_matmul") == _TILES)
-            )
+            and not self._is_for_torch(x)
         )
+
+    def _is_for_torch(self, x: Tensor) -> bool:
+        are_many = not torch.compiler.is_compiling() and x.numel() > _MOST_ROWS * self.in_features
+        return are_many and is_torch_fast(x.dtype)
 
     def _save_to_state_dict(self, *_: Any, **__: Any) -> NoReturn:
         raise NotImplementedError(
@@ -138,9 +133,8 @@ class QuantizedRowsLinear(QuantizedLinear):
 
     row_scale: Tensor | None
 
-    def __init__(self, weights: _Weights, bias: Tensor | None, is_torch_fast: bool) -> None:
-        # The op multiplies many rows fast itself.
-        super().__init__(weights._replace(scales=weights.scales.float()), bias, False)
+    def __init__(self, weights: _Weights, bias: Tensor | None) -> None:
+        super().__init__(weights._replace(scales=weights.scales.float()), bias)
         self.register_buffer("row_scale", weights.row_scale)
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
@@ -151,6 +145,9 @@ class QuantizedRowsLinear(QuantizedLinear):
             self.scales = before[0].to(self.scales.device)
             self.row_scale = None if before[1] is None else before[1].to(self.scales.device)
         return applied
+
+    def _is_for_torch(self, _: Tensor) -> bool:
+        return False  # The op multiplies many rows fast itself.
 
     def _multiply(self, x: Tensor, bias: Tensor | None) -> Tensor:
         rows = x.flatten(0, -2) if x.dim() > 1 else x.unsqueeze(0)
@@ -170,13 +167,13 @@ class QuantizedRowsLinear(QuantizedLinear):
         return result.view(*x.shape[:-1], self.out_features)
 
 
-def replace_quantized(model: nn.Module, is_torch_fast: bool) -> None:
+def replace_quantized(model: nn.Module) -> None:
     """Replace the quantised linear layers in a model; those that the op does not serve stay."""
     replaced: dict[nn.Module, QuantizedLinear | None] = {}
     for parent in list(model.modules()):
         for name, module in parent.named_children():
             if module not in replaced:
-                replaced[module] = _replacement(module, is_torch_fast)
+                replaced[module] = _replacement(module)
             if (ours := replaced[module]) is not None:
                 is_read = name in _READ and ours.bias is None
                 setattr(parent, name, _dequantised(ours, model) if is_read else ours)
@@ -189,7 +186,7 @@ def _dequantised(layer: QuantizedLinear, model: Any) -> nn.Linear:
     return made.train(layer.training)
 
 
-def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
+def _replacement(module: Any) -> QuantizedLinear | None:
     kind = type(module).__name__
     if isinstance(module, nn.Linear) and hasattr(module, "quantization_scheme"):
         read = _of_compressed_tensors
@@ -207,7 +204,7 @@ def _replacement(module: Any, is_torch_fast: bool) -> QuantizedLinear | None:
             return None
         _check(module, weights)
         ours = QuantizedRowsLinear if weights.has_int8_rows else QuantizedLinear
-        return ours(weights, module.bias, is_torch_fast).train(module.training)
+        return ours(weights, module.bias).train(module.training)
     except _NotServedError as error:
         reason = str(error)
     except (AttributeError, RuntimeError, TypeError) as error:

@@ -12,6 +12,6 @@ struct KernelTable {
   custom_pypto::cpu::LinearKernel linear[custom_pypto::kFloatElements];
 };
 
-CUSTOM_PYPTO_KERNELS(KernelTable, kernels)
+CUSTOM_PYPTO_BF16_KERNELS(KernelTable, kernels)
 
 }  // namespace custom_pypto_linear

@@ -1,5 +1,5 @@
 // The table of kernels of one instruction set.
-#include <custom_pypto_weight_quant_matmul/cpu/integer_linear.h>
+#include <custom_pypto_linear/cpu/tile_linear.h>
 
 #include "weight_quant_kernels.h"
 
@@ -8,10 +8,10 @@ namespace custom_pypto_weight_quant_matmul {
 namespace isa = custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA;
 
 constexpr KernelTable CUSTOM_PYPTO_OF_ISA(kernels) = {
-    {isa::kIntegerLinear<float, int8_t>, isa::kIntegerLinear<isa::Fp16, int8_t>,
-     isa::kIntegerLinear<isa::Bf16, int8_t>},
-    {isa::kIntegerLinear<float, isa::Int4>, isa::kIntegerLinear<isa::Fp16, isa::Int4>,
-     isa::kIntegerLinear<isa::Bf16, isa::Int4>},
+    {isa::kFastLinear<float, int8_t>, isa::kFastLinear<isa::Fp16, int8_t>,
+     isa::kFastLinear<isa::Bf16, int8_t>},
+    {isa::kFastLinear<float, isa::Int4>, isa::kFastLinear<isa::Fp16, isa::Int4>,
+     isa::kFastLinear<isa::Bf16, isa::Int4>},
 };
 
 }  // namespace custom_pypto_weight_quant_matmul

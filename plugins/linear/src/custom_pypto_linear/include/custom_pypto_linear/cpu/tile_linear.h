@@ -1,6 +1,6 @@
-// Products with int8 and int4 weights of linear layers: kIntegerLinear. Rows of bf16 are multiplied
-// in tile registers, where the processor has them: each integer is a number of bf16. The sum of a
-// group's products, from the first to the last, is multiplied by the group's scale.
+// Products with weights of linear layers: kFastLinear. Where the processor has tiles, rows of bf16
+// are multiplied in them, by weights of bf16 and by integers, which are numbers of bf16. The sum of
+// a group's products, from the first to the last, is multiplied by the group's scale.
 //
 // A result has the same bits whatever weights and rows share its tiles. Calls of fewer than
 // kLeastTileRows rows use no tiles, and so sum in another order.
@@ -12,13 +12,13 @@
 namespace custom_pypto::cpu::CUSTOM_PYPTO_CPU_ISA {
 namespace {
 
-template <class Row, class Integer>
-inline constexpr LinearKernel kIntegerLinear = kLinear<Row, Row, Integer>;
+template <class Row, class Weight = Row>
+inline constexpr LinearKernel kFastLinear = kLinear<Row, Row, Weight>;
 
 #if defined(CUSTOM_PYPTO_CPU_TILES) && defined(CUSTOM_PYPTO_CPU_BF16_DOT)
 
 // The largest offset that keeps an integer a number of bf16.
-template <class Integer>
+template <class Weight>
 inline constexpr int kMostOffset = 128;
 template <>
 inline constexpr int kMostOffset<Int4> = 16;
@@ -47,10 +47,21 @@ constexpr Int4Tables make_int4_tables() {
 }
 inline constexpr Int4Tables kInt4Tables = make_int4_tables();
 
-// 32 integers plus an offset as numbers of bf16, in the order of in_order_of.
-template <class Integer, bool kHasOffset>
-inline Bf16Pairs integers_to_bf16(const char* p, float offset) {
-  if constexpr (sizeof(Integer) == sizeof(int8_t) && kInByte<Integer> == 1) {
+// 32 weights plus an offset as numbers of bf16, and 32 numbers of a row in the same order.
+template <class Weight>
+struct Widened;
+template <>
+struct Widened<Bf16> {
+  template <bool kHasOffset>
+  static Bf16Pairs weights(const char* p, float) {
+    return load_pairs(p);
+  }
+  static Bf16Pairs row(const Bf16* numbers) { return _mm512_loadu_si512(numbers); }
+};
+template <>
+struct Widened<int8_t> {
+  template <bool kHasOffset>
+  static Bf16Pairs weights(const char* p, float offset) {
     F32 first = load(reinterpret_cast<const int8_t*>(p));
     F32 second = load(reinterpret_cast<const int8_t*>(p + kLanes));
     if constexpr (kHasOffset) {
@@ -60,7 +71,13 @@ inline Bf16Pairs integers_to_bf16(const char* p, float offset) {
     // Their lower halves are zeros.
     return _mm512_or_si512(_mm512_srli_epi32(_mm512_castps_si512(first), 16),
                            _mm512_castps_si512(second));
-  } else {
+  }
+  static Bf16Pairs row(const Bf16* numbers) { return pair_up(numbers, numbers + kLanes); }
+};
+template <>
+struct Widened<Int4> {
+  template <bool kHasOffset>
+  static Bf16Pairs weights(const char* p, float offset) {
     // Of four copies, the i-th gives the numbers i, 4 + i, 8 + i, ...
     const __m512i shifts =
         _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0x0008000800080008,
@@ -71,23 +88,15 @@ inline Bf16Pairs integers_to_bf16(const char* p, float offset) {
     return _mm512_permutexvar_epi16(_mm512_srlv_epi16(copies, shifts),
                                     _mm512_load_si512(kInt4Tables.bits[table]));
   }
-}
+  static Bf16Pairs row(const Bf16* numbers) {
+    alignas(64) static constexpr uint16_t kOrder[32] = {0,  4,  8,  12, 16, 20, 24, 28, 1,  5,  9,
+                                                        13, 17, 21, 25, 29, 2,  6,  10, 14, 18, 22,
+                                                        26, 30, 3,  7,  11, 15, 19, 23, 27, 31};
+    return _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), _mm512_loadu_si512(numbers));
+  }
+};
 
-// 32 numbers in the order that integers_to_bf16 gives.
-template <class Integer>
-inline F32 in_order_of(const Bf16* numbers) {
-  return _mm512_castsi512_ps(pair_up(numbers, numbers + kLanes));
-}
-template <>
-inline F32 in_order_of<Int4>(const Bf16* numbers) {
-  alignas(64) static constexpr uint16_t kOrder[32] = {0,  4,  8,  12, 16, 20, 24, 28, 1,  5,  9,
-                                                      13, 17, 21, 25, 29, 2,  6,  10, 14, 18, 22,
-                                                      26, 30, 3,  7,  11, 15, 19, 23, 27, 31};
-  return _mm512_castsi512_ps(
-      _mm512_permutexvar_epi16(_mm512_load_si512(kOrder), _mm512_loadu_si512(numbers)));
-}
-
-template <class Integer>
+template <class Weight>
 class TileLinear {
  public:
   // The rows, and the columns, that multiply_tiles takes.
@@ -104,20 +113,25 @@ class TileLinear {
     product.load_rows();
     product.next_ = product.widening(task.first, 0, 0);
     for (int64_t column = task.first; column < task.last; column += kBlock) {
-      task.offset == nullptr ? product.template multiply<false>(column)
-                             : product.template multiply<true>(column);
+      if constexpr (kIsScaled<Weight>) {
+        if (task.offset != nullptr) {
+          product.template multiply<true>(column);
+          continue;
+        }
+      }
+      product.template multiply<false>(column);
     }
   }
 
   // Whether integers plus their offsets are numbers of bf16.
   static bool takes(const LinearTask& task) {
-    if (task.offset == nullptr) return true;
+    if (!kIsScaled<Weight> || task.offset == nullptr) return task.depth > 0;
     for (int64_t group = 0; group < divide_up(task.depth, task.group); ++group) {
       const Bf16* const offsets = static_cast<const Bf16*>(task.offset) + group * task.scale_stride;
       bool is_integer = true;
       for (int64_t c = 0; c < task.scale_stride; ++c) {
         const float offset = to_float(offsets[c]);
-        const bool is_small = offset >= -kMostOffset<Integer> && offset <= kMostOffset<Integer>;
+        const bool is_small = offset >= -kMostOffset<Weight> && offset <= kMostOffset<Weight>;
         const int whole = static_cast<int>(is_small ? offset : 0.0f);
         is_integer &= offset == static_cast<float>(whole);
       }
@@ -133,11 +147,14 @@ class TileLinear {
   static constexpr int64_t kChunk = 128;
   // Numbers of bf16 that are multiplied in one step.
   static constexpr int64_t kTileBytes = kBlock * kUnit * 2;
-  static constexpr int64_t bytes_of(int64_t integers) { return integers / kInByte<Integer>; }
+  static constexpr int64_t bytes_of(int64_t weights) {
+    return weights * static_cast<int64_t>(sizeof(Weight)) / kInByte<Weight>;
+  }
 
   TileLinear(const LinearTask& task, char* scratch)
       : task_(task),
-        groups_(divide_up(task.depth, task.group)),
+        group_(kIsScaled<Weight> ? task.group : task.depth),
+        groups_(divide_up(task.depth, group_)),
         units_(divide_up(task.depth, kUnit)),
         row_bytes_(bytes_of(task.depth)) {
     // The number of rows, not of blocks, counts: callers take the bytes of one row more.
@@ -153,10 +170,10 @@ class TileLinear {
 
   // Up to kUnit numbers, with zeros behind them.
   static F32 load_unit(const Bf16* numbers, int64_t count) {
-    if (count >= kUnit) return in_order_of<Integer>(numbers);
+    if (count >= kUnit) return _mm512_castsi512_ps(Widened<Weight>::row(numbers));
     Bf16 last[kUnit] = {};
     __builtin_memcpy(last, numbers, static_cast<size_t>(count) * 2);
-    return in_order_of<Integer>(last);
+    return _mm512_castsi512_ps(Widened<Weight>::row(last));
   }
 
   // [block][pair of numbers along k][row]
@@ -198,9 +215,10 @@ class TileLinear {
     w.from = static_cast<const char*>(task_.weight) + column * row_bytes_ + bytes_of(k);
     w.after =
         w.from + (k + kChunk >= task_.depth ? kBlock * row_bytes_ - bytes_of(k) : bytes_of(kChunk));
-    if (task_.offset != nullptr) w.offsets = static_cast<const Bf16*>(task_.offset) + column;
+    if (kIsScaled<Weight> && task_.offset != nullptr)
+      w.offsets = static_cast<const Bf16*>(task_.offset) + column;
     for (int64_t unit = 0; unit < kChunk / kUnit; ++unit) {
-      w.groups[unit] = (k + unit * kUnit) / task_.group * task_.scale_stride;
+      w.groups[unit] = (k + unit * kUnit) / group_ * task_.scale_stride;
     }
     w.to = weights_ + buffer * kTileBytes;
     w.count = least(kChunk, task_.depth - k);
@@ -221,7 +239,7 @@ class TileLinear {
       const auto widen = [&](int64_t unit, const char* from) CUSTOM_PYPTO_INLINE_LAMBDA {
         const float offset = kHasOffset ? to_float(w.offsets[w.groups[unit]]) : 0.0f;
         store_pairs(w.to + unit * 2 * kTileBytes,
-                    integers_to_bf16<Integer, kHasOffset>(from, offset));
+                    Widened<Weight>::template weights<kHasOffset>(from, offset));
       };
       if (w.count == kChunk) {
         unroll<kChunk / kUnit>([&](int unit) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -260,10 +278,10 @@ class TileLinear {
         const bool is_wide = task_.count - row > kTileRows;
         float* const products = products_ + row * kBlock;
         for (int64_t at = k; at < end;) {
-          const int64_t group = at / task_.group;
-          const int64_t of_group = least((group + 1) * task_.group, task_.depth);
+          const int64_t group = at / group_;
+          const int64_t of_group = least((group + 1) * group_, task_.depth);
           const int64_t stop = least(of_group, end);
-          if (at == group * task_.group) {
+          if (at == group * group_) {
             clear_tiles();
           } else if (blocks > 1) {
             load_tiles(products, kBlock * 4, is_wide);
@@ -286,6 +304,10 @@ class TileLinear {
 
   // [group][column]
   void widen_scales(int64_t column, int64_t columns) {
+    if constexpr (!kIsScaled<Weight>) {
+      for (int64_t c = 0; c < columns; ++c) scales_[c] = 1.0f;
+      return;
+    }
     for (int64_t group = 0; group < groups_; ++group) {
       widen(static_cast<const Bf16*>(task_.scale) + group * task_.scale_stride + column, 1, columns,
             scales_ + group * kBlock);
@@ -333,6 +355,7 @@ class TileLinear {
   }
 
   const LinearTask& task_;
+  int64_t group_;
   int64_t groups_;
   int64_t units_;
   int64_t row_bytes_;
@@ -352,23 +375,24 @@ class TileLinear {
 // Fewer rows take less time without tiles.
 inline constexpr int64_t kLeastTileRows = 4;
 
-template <class Integer>
-int64_t scratch_of_integers(const LinearTask& task) {
-  return greater(TileLinear<Integer>::scratch_bytes(task),
-                 Linear<Bf16, Bf16, Integer>::scratch_bytes(task));
-}
-template <class Integer>
-void multiply_integer_weights(const LinearTask& task) {
-  // The last rows of a call may be few. They are multiplied as those before.
-  const bool are_many = task.count >= kLeastTileRows || task.row > 0;
-  const bool by_tiles = are_many && TileLinear<Integer>::takes(task);
-  by_tiles ? TileLinear<Integer>::run(task) : Linear<Bf16, Bf16, Integer>::run(task);
-}
+template <class Weight>
+struct TilesForManyRows {
+  static int64_t scratch_bytes(const LinearTask& task) {
+    return greater(TileLinear<Weight>::scratch_bytes(task),
+                   Linear<Bf16, Bf16, Weight>::scratch_bytes(task));
+  }
+  static void run(const LinearTask& task) {
+    // The last rows of a call may be few. They are multiplied as those before.
+    const bool are_many = task.count >= kLeastTileRows || task.row > 0;
+    const bool by_tiles = are_many && TileLinear<Weight>::takes(task);
+    by_tiles ? TileLinear<Weight>::run(task) : Linear<Bf16, Bf16, Weight>::run(task);
+  }
+};
 
-template <class Integer>
-inline constexpr LinearKernel kIntegerLinear<Bf16, Integer> = {
-    &multiply_integer_weights<Integer>, &scratch_of_integers<Integer>, sizeof(Bf16), sizeof(Bf16),
-    TileLinear<Integer>::kBlock};
+template <class Weight>
+inline constexpr LinearKernel kFastLinear<Bf16, Weight> = {
+    &TilesForManyRows<Weight>::run, &TilesForManyRows<Weight>::scratch_bytes, sizeof(Bf16),
+    sizeof(Bf16), TileLinear<Weight>::kBlock};
 
 #endif
 
