@@ -18,7 +18,7 @@ def integers(bits: int, *shape: int) -> Tensor:
 
 @pytest.mark.parametrize("bits", [8, 4])
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 13, 40])
-@pytest.mark.parametrize(("depth", "group"), [(8, 0), (40, 32), (1064, 0), (1064, 96)])
+@pytest.mark.parametrize(("depth", "group"), [(8, 0), (40, 32), (1064, 0), (1064, 96), (28672, 0)])
 def test_any_rows_and_groups_give_the_product(depth: int, group: int, rows: int, bits: int) -> None:
     random = torch.Generator().manual_seed(rows)
     # Tiles of three columns leave two, tiles of two leave one.
@@ -27,19 +27,22 @@ def test_any_rows_and_groups_give_the_product(depth: int, group: int, rows: int,
     # No sum is of numbers that cancel.
     x = torch.rand(rows, depth, generator=random, device="cpu").bfloat16()
     scale = torch.rand(groups, columns, generator=random, device="cpu").bfloat16()
-    small = integers(4, groups, columns) + 8
-    # Tiles multiply by integers.
-    offset = ((small if bits == 4 else 128 - small) + (depth == 40) / 2).bfloat16()
+    small, limit = integers(4, groups, columns) + 8, 16 if bits == 4 else 128
+    offset = (small if bits == 4 else 128 - small).bfloat16()
+    if depth == 40:  # tiles do not take it
+        offset[-1, -1] = (limit - 0.5, limit + 1, 0.5, -limit - 1)[rows % 4]
     weight = (numbers.to(torch.int8) if bits == 8 else pack_int4(numbers)).t()
     of_number = torch.arange(depth) // (group or depth)
     exact = (numbers.t() + offset.double()[of_number]) * scale.double()[of_number]
+    results = []
     for threads in (1, 2):
         with torch_threads(threads):
-            result = multiply(x, weight, scale, offset, antiquant_group_size=group)
-            assert_close(result, (x.double() @ exact).bfloat16())
-    # Fewer rows than a tile has are multiplied without tiles.
-    alone = multiply(x[-min(rows, 4) :], weight, scale, offset, antiquant_group_size=group)
-    assert torch.equal(alone, result[-min(rows, 4) :])
+            results.append(multiply(x, weight, scale, offset, antiquant_group_size=group))
+    assert_close(results[0], (x.double() @ exact).bfloat16())
+    # Fewer rows are multiplied without tiles.
+    last = multiply(x[-min(rows, 4) :], weight, scale, offset, antiquant_group_size=group)
+    assert torch.equal(results[0], results[1])
+    assert torch.equal(results[0][-len(last) :], last)
 
 
 def test_a_weight_that_is_not_transposed_gives_the_same() -> None:

@@ -17,9 +17,8 @@ VOCABULARY = 64
 SIZES: dict[str, Any] = {
     "vocab_size": VOCABULARY,
     **dict.fromkeys(("hidden_size", "intermediate_size", "qk_rope_head_dim", "index_n_heads"), 64),
-    "num_hidden_layers": 2,
-    # Experts would need operators that are not simulated.
-    "first_k_dense_replace": 2,
+    # No experts, which would need operators that are not simulated.
+    **dict.fromkeys(("num_hidden_layers", "first_k_dense_replace"), 2),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 8),
     "q_lora_rank": 96,
     "kv_lora_rank": 512,

@@ -38,8 +38,8 @@ class WeightQuantLinearKernel(OfferedKernel, names.MPLinearKernel):  # type: ign
         if c.group_size != -1 and (c.group_size % GROUP_MULTIPLE or columns % c.group_size):
             return f"rows of {columns} numbers have groups of {c.group_size}"
         # With AMX, vLLM rounds activations to int8, unless it is told not to.
-        rounds = has(AMX) and os.environ.get("VLLM_CPU_INT4_W4A8") != "0"
-        is_slower = rounds and c.act_type == torch.bfloat16
+        rounds_activations = int(os.environ.get("VLLM_CPU_INT4_W4A8", "1")) != 0
+        is_slower = has(AMX) and c.act_type == torch.bfloat16 and rounds_activations
         if is_slower and not is_asked_for and cls.theirs.can_implement(c)[0]:
             return "vLLM's own product of int8 activations with AMX is faster"
         return missing("npu_weight_quant_batchmatmul")

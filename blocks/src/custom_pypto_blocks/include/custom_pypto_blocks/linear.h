@@ -32,41 +32,51 @@ int64_t linear_block(const Kernel& kernel, const Task& task) {
   return std::min(task.count, divide_up(tiles, blocks) * kernel.tile_rows);
 }
 
+template <class Kernel, class Task>
+const Kernel& kernel_for(const Kernel& kernel, const Task&) {
+  return kernel;
+}
+inline const cpu::LinearKernel& kernel_for(const cpu::LinearKernel& kernel,
+                                           const cpu::LinearTask& task) {
+  return kernel.takes == nullptr || kernel.takes(task) ? kernel : *kernel.other;
+}
+
 // Runs tasks without scratch, each with rows, in one parallel region. Threads get equal shares of
 // the work of all. The same bits for any number of threads.
 template <class Kernel, class Task>
-void multiply_linear(const Kernel& kernel, const std::vector<Task>& tasks) {
-  // The least work of a thread, in multiplications.
-  constexpr int64_t kThreadWork = 1 << 18;
+void multiply_linear(const Kernel& of_all, const std::vector<Task>& tasks) {
+  // The least work of a thread, in multiplications. Reading a weight takes as long as four.
+  constexpr int64_t kThreadWork = 1 << 18, kReading = 4;
   // Weights of a unit of work: several tiles.
   constexpr int64_t kUnitWeights = 16;
-  // Reading a weight takes about as long as multiplying it by the rows of a tile.
-  const auto work_of_unit = [&](const Task& task) {
-    return kUnitWeights * std::max<int64_t>(task.depth, 1) * (task.count + kernel.tile_rows);
+  struct Part {
+    const Task& task;
+    const Kernel& kernel;
+    int64_t units, work_of_unit;
   };
-  const auto units_of = [](const Task& task) {
-    return divide_up(task.last - task.first, kUnitWeights);
-  };
-  int64_t work = 0;
-  int64_t bytes = 0;
+  std::vector<Part> parts;
+  int64_t work = 0, multiplications = 1, bytes = 0;
   for (const Task& task : tasks) {
-    work += units_of(task) * work_of_unit(task);
+    const Kernel& kernel = kernel_for(of_all, task);
+    const int64_t units = divide_up(task.last - task.first, kUnitWeights);
+    const int64_t numbers = kUnitWeights * std::max<int64_t>(task.depth, 1);
+    // Shares are equal if reading a weight takes as long as multiplying it by a tile's rows.
+    parts.push_back({task, kernel, units, numbers * (task.count + kernel.tile_rows)});
+    work += units * parts.back().work_of_unit;
+    multiplications += units * numbers * (task.count + kReading);
     Task part = task;
     part.count = linear_block(kernel, task);
     bytes = std::max(bytes, kernel.scratch(part));
   }
-  parallel_for(0, work, kThreadWork, [&](int64_t begin, int64_t end) {
+  parallel_for(0, work, kThreadWork * work / multiplications + 1, [&](int64_t begin, int64_t end) {
     char* const scratch = Scratch::of_thread(bytes);
-    int64_t before = 0;  // the work of the tasks before
-    for (const Task& whole : tasks) {
+    int64_t before = 0;  // the work of the parts before
+    for (const auto& [whole, kernel, units, each] : parts) {
       // The units that begin in [begin, end).
-      const int64_t each = work_of_unit(whole);
-      const int64_t units = units_of(whole);
-      const auto unit_at = [&](int64_t at) {
-        return std::min(units, divide_up(std::max<int64_t>(at - before, 0), each));
+      const auto unit_at = [&, most = units, each = each](int64_t at) {
+        return std::min(most, divide_up(std::max<int64_t>(at - before, 0), each));
       };
-      const int64_t first = unit_at(begin);
-      const int64_t last = unit_at(end);
+      const int64_t first = unit_at(begin), last = unit_at(end);
       before += units * each;
       if (first == last) continue;
       const int64_t block = linear_block(kernel, whole);

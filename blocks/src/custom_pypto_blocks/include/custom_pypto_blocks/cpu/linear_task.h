@@ -36,7 +36,10 @@ struct LinearKernel {
   int64_t (*scratch)(const LinearTask& task);
   int64_t element;        // bytes of a number of rows
   int64_t out_bytes;      // of a number of out
-  int64_t tile_rows = 6;  // a multiple of every tile's rows
+  int64_t tile_rows = 6;  // rows are divided in multiples of it
+  // Null, or whether this kernel takes a whole product; `other` takes the rest.
+  bool (*takes)(const LinearTask& task) = nullptr;
+  const LinearKernel* other = nullptr;
 };
 
 }  // namespace custom_pypto::cpu

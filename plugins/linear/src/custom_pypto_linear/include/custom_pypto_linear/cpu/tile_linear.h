@@ -17,7 +17,8 @@ inline constexpr LinearKernel kFastLinear = kLinear<Row, Row, Weight>;
 
 #if defined(CUSTOM_PYPTO_CPU_TILES) && defined(CUSTOM_PYPTO_CPU_BF16_DOT)
 
-// The largest offset that keeps an integer a number of bf16.
+// The largest offset that tiles take. int8 plus it is a number of bf16; the tables of Int4 end
+// there.
 template <class Weight>
 inline constexpr int kMostOffset = 128;
 template <>
@@ -52,16 +53,19 @@ template <class Weight>
 struct Widened;
 template <>
 struct Widened<Bf16> {
+  using Offset = float;
   template <bool kHasOffset>
-  static Bf16Pairs weights(const char* p, float) {
+  static Bf16Pairs weights(const char* p, Offset) {
     return load_pairs(p);
   }
   static Bf16Pairs row(const Bf16* numbers) { return _mm512_loadu_si512(numbers); }
 };
 template <>
 struct Widened<int8_t> {
+  using Offset = float;
+  static void store_offsets(Offset* to, F32 x) { store(to, x); }
   template <bool kHasOffset>
-  static Bf16Pairs weights(const char* p, float offset) {
+  static Bf16Pairs weights(const char* p, Offset offset) {
     F32 first = load(reinterpret_cast<const int8_t*>(p));
     F32 second = load(reinterpret_cast<const int8_t*>(p + kLanes));
     if constexpr (kHasOffset) {
@@ -76,15 +80,17 @@ struct Widened<int8_t> {
 };
 template <>
 struct Widened<Int4> {
+  using Offset = int32_t;
+  static void store_offsets(Offset* to, F32 x) { _mm512_storeu_si512(to, _mm512_cvtps_epi32(x)); }
   template <bool kHasOffset>
-  static Bf16Pairs weights(const char* p, float offset) {
+  static Bf16Pairs weights(const char* p, Offset offset) {
     // Of four copies, the i-th gives the numbers i, 4 + i, 8 + i, ...
     const __m512i shifts =
         _mm512_setr_epi64(0, 0, 0x0004000400040004, 0x0004000400040004, 0x0008000800080008,
                           0x0008000800080008, 0x000c000c000c000c, 0x000c000c000c000c);
     const __m512i copies =
         _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    const int table = kMostOffset<Int4> + (kHasOffset ? static_cast<int>(offset) : 0);
+    const Offset table = kMostOffset<Int4> + (kHasOffset ? offset : 0);
     return _mm512_permutexvar_epi16(_mm512_srlv_epi16(copies, shifts),
                                     _mm512_load_si512(kInt4Tables.bits[table]));
   }
@@ -96,10 +102,19 @@ struct Widened<Int4> {
   }
 };
 
+// kLanes numbers, with zeros behind the first `count`.
+inline F32 load_first(const Bf16* p, int64_t count) {
+  const auto mask = static_cast<__mmask16>(count < kLanes ? (1 << count) - 1 : 0xffff);
+  return first_of(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, p)));
+}
+
+// Products of fewer rows take less time without tiles.
+inline constexpr int64_t kLeastTileRows = 4;
+
 template <class Weight>
 class TileLinear {
  public:
-  // The rows, and the columns, that multiply_tiles takes.
+  // The rows, and the columns, that are multiplied together.
   static constexpr int64_t kBlock = 2 * kTileRows;
 
   static int64_t scratch_bytes(const LinearTask& task) {
@@ -123,21 +138,22 @@ class TileLinear {
     }
   }
 
-  // Whether integers plus their offsets are numbers of bf16.
+  // Whether a product has enough rows, and only integer offsets up to kMostOffset.
   static bool takes(const LinearTask& task) {
-    if (!kIsScaled<Weight> || task.offset == nullptr) return task.depth > 0;
-    for (int64_t group = 0; group < divide_up(task.depth, task.group); ++group) {
+    if (task.count < kLeastTileRows || task.depth == 0) return false;
+    if (!kIsScaled<Weight> || task.offset == nullptr) return true;
+    const int64_t groups = divide_up(task.depth, task.group);
+    const __m512 most = broadcast(kMostOffset<Weight>);
+    __mmask16 others = 0;
+    for (int64_t group = 0; group < groups; ++group) {
       const Bf16* const offsets = static_cast<const Bf16*>(task.offset) + group * task.scale_stride;
-      bool is_integer = true;
-      for (int64_t c = 0; c < task.scale_stride; ++c) {
-        const float offset = to_float(offsets[c]);
-        const bool is_small = offset >= -kMostOffset<Weight> && offset <= kMostOffset<Weight>;
-        const int whole = static_cast<int>(is_small ? offset : 0.0f);
-        is_integer &= offset == static_cast<float>(whole);
+      for (int64_t c = task.first; c < task.last; c += kLanes) {
+        const F32 x = load_first(offsets + c, task.last - c);
+        others |= _mm512_cmp_ps_mask(round(x), x, _CMP_NEQ_UQ) |
+                  _mm512_cmp_ps_mask(_mm512_abs_ps(x), most, _CMP_NLE_UQ);
       }
-      if (!is_integer) return false;
     }
-    return true;
+    return others == 0;
   }
 
  private:
@@ -145,7 +161,7 @@ class TileLinear {
   static constexpr int64_t kUnit = 2 * kTileRows;
   // The numbers of each weight that are multiplied at once: kBlock weights fit the L1 cache.
   static constexpr int64_t kChunk = 128;
-  // Numbers of bf16 that are multiplied in one step.
+  // Bytes of kUnit numbers of kBlock weights.
   static constexpr int64_t kTileBytes = kBlock * kUnit * 2;
   static constexpr int64_t bytes_of(int64_t weights) {
     return weights * static_cast<int64_t>(sizeof(Weight)) / kInByte<Weight>;
@@ -203,43 +219,44 @@ class TileLinear {
   struct Widening {
     const char* from;
     const char* after;  // the numbers that are widened next
-    const Bf16* offsets;
-    int64_t groups[kChunk / kUnit];  // where the offsets of each unit's group begin
     char* to;
     int64_t count;
-    int64_t weights;  // left
+    int64_t widened, weights;
   };
 
-  Widening widening(int64_t column, int64_t k, int64_t buffer) const {
-    Widening w = {};
+  Widening widening(int64_t column, int64_t k, int64_t buffer) {
+    Widening w;
     w.from = static_cast<const char*>(task_.weight) + column * row_bytes_ + bytes_of(k);
     w.after =
         w.from + (k + kChunk >= task_.depth ? kBlock * row_bytes_ - bytes_of(k) : bytes_of(kChunk));
-    if (kIsScaled<Weight> && task_.offset != nullptr)
-      w.offsets = static_cast<const Bf16*>(task_.offset) + column;
-    for (int64_t unit = 0; unit < kChunk / kUnit; ++unit) {
-      w.groups[unit] = (k + unit * kUnit) / group_ * task_.scale_stride;
-    }
     w.to = weights_ + buffer * kTileBytes;
     w.count = least(kChunk, task_.depth - k);
+    w.widened = 0;
     w.weights = column < task_.last ? least(kBlock, task_.last - column) : 0;
+    if constexpr (kIsScaled<Weight>) {
+      for (int64_t unit = 0; task_.offset != nullptr && unit * kUnit < w.count; ++unit) {
+        const Bf16* const offsets = static_cast<const Bf16*>(task_.offset) + column +
+                                    (k + unit * kUnit) / group_ * task_.scale_stride;
+        for (int64_t c = 0; c < w.weights; c += kLanes) {
+          Widened<Weight>::store_offsets(offsets_[unit] + c,
+                                         load_first(offsets + c, w.weights - c));
+        }
+      }
+    }
     return w;
   }
 
   // Widens up to `count` weights.
   template <bool kHasOffset>
-  void widen_some(Widening& widening, int64_t count) const {
-    Widening w = widening;
-    count = least(count, w.weights);
-    w.weights -= count;
-    for (; count > 0; --count) {
+  void widen_some(int64_t count) {
+    Widening w = next_;
+    for (count = least(count, w.weights - w.widened); count > 0; --count) {
       for (int64_t line = 0; line < bytes_of(kChunk); line += 64) {
         __builtin_prefetch(w.after + line);
       }
       const auto widen = [&](int64_t unit, const char* from) CUSTOM_PYPTO_INLINE_LAMBDA {
-        const float offset = kHasOffset ? to_float(w.offsets[w.groups[unit]]) : 0.0f;
         store_pairs(w.to + unit * 2 * kTileBytes,
-                    Widened<Weight>::template weights<kHasOffset>(from, offset));
+                    Widened<Weight>::template weights<kHasOffset>(from, offsets_[unit][w.widened]));
       };
       if (w.count == kChunk) {
         unroll<kChunk / kUnit>([&](int unit) CUSTOM_PYPTO_INLINE_LAMBDA {
@@ -255,10 +272,10 @@ class TileLinear {
       }
       w.from += row_bytes_;
       w.after += row_bytes_;
-      if constexpr (kHasOffset) ++w.offsets;
       w.to += kUnit * 2;
+      ++w.widened;
     }
-    widening = w;
+    next_ = w;
   }
 
   template <bool kHasOffset>
@@ -268,7 +285,7 @@ class TileLinear {
     widen_scales(column, columns);
     for (int64_t k = 0; k < task_.depth; k += kChunk) {
       const int64_t end = least(k + kChunk, task_.depth);
-      widen_some<kHasOffset>(next_, kBlock);
+      widen_some<kHasOffset>(kBlock);
       const char* const weights = weights_ + buffer_ * kTileBytes;
       buffer_ = 1 - buffer_;
       next_ = end == task_.depth ? widening(column + kBlock, 0, buffer_)
@@ -290,7 +307,7 @@ class TileLinear {
                             rows_ + (row * units_ * kUnit + at * kBlock) * 2, kBlock * 4,
                             divide_up(stop - at, kUnit) * kTileRows, is_wide, [&] {
                               add_group();
-                              widen_some<kHasOffset>(next_, each);
+                              widen_some<kHasOffset>(each);
                             });
           if (stop == of_group || blocks > 1) store_tiles(products, kBlock * 4, is_wide);
           if (stop == of_group) stored_ = {row, group};
@@ -365,34 +382,22 @@ class TileLinear {
     int64_t row, group;
   } stored_ = {-1, 0};  // products_ that sums_ lack
   int64_t buffer_ = 0;  // of weights_, for next_
-  char* weights_;       // two of [kBlock][kChunk] numbers of bf16
-  char* rows_;          // load_rows()
-  float* products_;     // of a group: [block][kBlock columns][kBlock rows]
-  float* sums_;         // the same, of all groups before
-  float* scales_;       // widen_scales()
-};
-
-// Fewer rows take less time without tiles.
-inline constexpr int64_t kLeastTileRows = 4;
-
-template <class Weight>
-struct TilesForManyRows {
-  static int64_t scratch_bytes(const LinearTask& task) {
-    return greater(TileLinear<Weight>::scratch_bytes(task),
-                   Linear<Bf16, Bf16, Weight>::scratch_bytes(task));
-  }
-  static void run(const LinearTask& task) {
-    // The last rows of a call may be few. They are multiplied as those before.
-    const bool are_many = task.count >= kLeastTileRows || task.row > 0;
-    const bool by_tiles = are_many && TileLinear<Weight>::takes(task);
-    by_tiles ? TileLinear<Weight>::run(task) : Linear<Bf16, Bf16, Weight>::run(task);
-  }
+  typename Widened<Weight>::Offset offsets_[kChunk / kUnit][kBlock] = {};  // for next_
+  char* weights_;    // [unit][two buffers][kBlock][kUnit numbers of bf16]
+  char* rows_;       // load_rows()
+  float* products_;  // of a group: [block][kBlock columns][kBlock rows]
+  float* sums_;      // the same, of all groups before
+  float* scales_;    // widen_scales()
 };
 
 template <class Weight>
-inline constexpr LinearKernel kFastLinear<Bf16, Weight> = {
-    &TilesForManyRows<Weight>::run, &TilesForManyRows<Weight>::scratch_bytes, sizeof(Bf16),
-    sizeof(Bf16), TileLinear<Weight>::kBlock};
+inline constexpr LinearKernel kFastLinear<Bf16, Weight> = {&TileLinear<Weight>::run,
+                                                           &TileLinear<Weight>::scratch_bytes,
+                                                           sizeof(Bf16),
+                                                           sizeof(Bf16),
+                                                           TileLinear<Weight>::kBlock,
+                                                           &TileLinear<Weight>::takes,
+                                                           &kLinear<Bf16, Bf16, Weight>};
 
 #endif
 
