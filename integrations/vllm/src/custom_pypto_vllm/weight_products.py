@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from os import environ
 from typing import Any
 
 import torch
@@ -38,7 +38,7 @@ class WeightQuantLinearKernel(OfferedKernel, names.MPLinearKernel):  # type: ign
         if c.group_size != -1 and (c.group_size % GROUP_MULTIPLE or columns % c.group_size):
             return f"rows of {columns} numbers have groups of {c.group_size}"
         # With AMX, vLLM rounds activations to int8, unless it is told not to.
-        rounds_activations = int(os.environ.get("VLLM_CPU_INT4_W4A8", "1")) != 0
+        rounds_activations = int(environ.get("VLLM_CPU_INT4_W4A8", "1")) != 0
         is_slower = has(AMX) and c.act_type == torch.bfloat16 and rounds_activations
         if is_slower and not is_asked_for and cls.theirs.can_implement(c)[0]:
             return "vLLM's own product of int8 activations with AMX is faster"
