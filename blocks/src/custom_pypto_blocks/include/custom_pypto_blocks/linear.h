@@ -55,7 +55,7 @@ void multiply_linear(const Kernel& of_all, const std::vector<Task>& tasks) {
     int64_t units, work_of_unit;
   };
   std::vector<Part> parts;
-  int64_t work = 0, multiplications = 1, bytes = 0;
+  int64_t work = 0, products = 0, bytes = 0;
   for (const Task& task : tasks) {
     const Kernel& kernel = kernel_for(of_all, task);
     const int64_t units = divide_up(task.last - task.first, kUnitWeights);
@@ -63,12 +63,12 @@ void multiply_linear(const Kernel& of_all, const std::vector<Task>& tasks) {
     // Shares are equal if reading a weight takes as long as multiplying it by a tile's rows.
     parts.push_back({task, kernel, units, numbers * (task.count + kernel.tile_rows)});
     work += units * parts.back().work_of_unit;
-    multiplications += units * numbers * (task.count + kReading);
+    products += units * numbers * (task.count + kReading);
     Task part = task;
     part.count = linear_block(kernel, task);
     bytes = std::max(bytes, kernel.scratch(part));
   }
-  parallel_for(0, work, kThreadWork * work / multiplications + 1, [&](int64_t begin, int64_t end) {
+  parallel_for(0, work, work / (products / kThreadWork + 1) + 1, [&](int64_t begin, int64_t end) {
     char* const scratch = Scratch::of_thread(bytes);
     int64_t before = 0;  // the work of the parts before
     for (const auto& [whole, kernel, units, each] : parts) {
